@@ -1,0 +1,84 @@
+"""What every test gets: one thread, one seed, no account; and the programs, run as a user runs them."""
+
+import os
+import random
+import subprocess
+import sys
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+# Before torch is imported: two thread pools on two cores are many times slower than two single threads.
+os.environ["OMP_NUM_THREADS"] = os.environ["MKL_NUM_THREADS"] = "1"
+os.environ.setdefault("WANDB_MODE", "offline")
+os.environ.setdefault("MPLBACKEND", "Agg")
+
+import pytest
+import torch
+
+ROOT = Path(__file__).resolve().parent.parent
+RunProgram = Callable[..., subprocess.CompletedProcess[str]]
+
+torch.set_num_threads(1)
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    if torch.cuda.is_available():
+        return
+    for item in items:
+        if item.get_closest_marker("gpu"):
+            item.add_marker(pytest.mark.skip(reason="needs a CUDA device, and torch finds none"))
+
+
+@pytest.fixture(autouse=True)
+def fixed_seed() -> None:
+    """Every test starts from the same random state, whatever ran before it."""
+    random.seed(1)
+    torch.manual_seed(1)
+
+
+@pytest.fixture(scope="session")
+def nmt_data() -> Path:
+    """The folder with real corpora."""
+    folder = os.environ.get("NMT_DATA")
+    if not folder:
+        pytest.skip("needs real data: NMT_DATA does not name a folder")
+    if not Path(folder).is_dir():
+        pytest.skip(f"needs real data: NMT_DATA={folder} is no folder")
+    return Path(folder)
+
+
+@pytest.fixture
+def run_program(tmp_path: Path) -> RunProgram:
+    """run_program("translate", "checkpoint=run", stdin="a line") is `python -m nmt.translate checkpoint=run`.
+
+    It runs in the test's own empty folder (or `cwd`), with `stdin` as text or bytes (by default none).
+    Line ends in its output are left as the program wrote them, which `text=True` would not do.
+    """
+
+    def run(
+        name: str,
+        *arguments: str,
+        stdin: str | bytes = b"",
+        cwd: Path = tmp_path,
+        env: Mapping[str, str] | None = None,
+        timeout: float = 300,
+    ) -> subprocess.CompletedProcess[str]:
+        module = f"nmt.{name}" if name else "nmt"
+        done = subprocess.run(
+            [sys.executable, "-m", module, *arguments],
+            input=stdin.encode() if isinstance(stdin, str) else stdin,
+            capture_output=True,
+            cwd=cwd,
+            env=program_environment() | dict(env or {}),
+            timeout=timeout,
+        )
+        out, err = done.stdout.decode(), done.stderr.decode(errors="backslashreplace")
+        return subprocess.CompletedProcess(done.args, done.returncode, out, err)
+
+    return run
+
+
+def program_environment() -> dict[str, str]:
+    """The checkout under test comes first, from whatever folder a program is started."""
+    path = os.pathsep.join(filter(None, [str(ROOT), os.environ.get("PYTHONPATH")]))
+    return os.environ | {"PYTHONPATH": path, "PYTHONUTF8": "1"}
