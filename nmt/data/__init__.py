@@ -1,0 +1,1 @@
+"""Text, ids and batches. Knows no model."""

@@ -1,0 +1,202 @@
+"""Batches by a token budget from sentences of similar length, in an order that (seed, epoch) decides."""
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from nmt.data.corpus import Pair
+from nmt.data.tokenizer import BOS, EOS, PAD, Tokenizer
+from nmt.errors import ConfigError
+
+CHUNK = 10_000  # pairs encoded at a time
+
+
+class Batch(NamedTuple):
+    """Ids, right-padded. src ends in EOS; tgt_in starts with BOS; tgt_out is tgt_in one token later, ending in EOS."""
+
+    src: Tensor  # (B, S)
+    tgt_in: Tensor  # (B, T)
+    tgt_out: Tensor  # (B, T)
+    src_lengths: Tensor  # (B,) EOS included
+    tgt_lengths: Tensor  # (B,) EOS included
+
+    def to(self, device: str) -> "Batch":
+        return Batch(*(tensor.to(device, non_blocking=True) for tensor in self))
+
+
+class Sequences(NamedTuple):
+    """Many id sequences in one flat array: sequence i is ids[offsets[i]:offsets[i + 1]]."""
+
+    ids: np.ndarray
+    offsets: np.ndarray
+
+    @classmethod
+    def of(cls, sequences: Iterable[Sequence[int]]) -> "Sequences":
+        arrays = [np.asarray(sequence, dtype=np.int32) for sequence in sequences]
+        offsets = np.zeros(len(arrays) + 1, dtype=np.int64)
+        np.cumsum([len(array) for array in arrays], out=offsets[1:])
+        return cls(np.concatenate(arrays) if arrays else np.zeros(0, dtype=np.int32), offsets)
+
+    @classmethod
+    def joined(cls, parts: "Sequence[Sequences]") -> "Sequences":
+        ends = np.cumsum([0, *(len(part.ids) for part in parts)])
+        offsets = [part.offsets[:-1] + end for part, end in zip(parts, ends[:-1], strict=True)]
+        return cls(np.concatenate([part.ids for part in parts]), np.concatenate([*offsets, ends[-1:]]))
+
+    @property
+    def lengths(self) -> np.ndarray:
+        return np.diff(self.offsets)
+
+    def __getitem__(self, index: int) -> np.ndarray:  # type: ignore[override]
+        return self.ids[self.offsets[index] : self.offsets[index + 1]]
+
+
+@dataclass(frozen=True)
+class EncodedPairs:
+    """Pairs as ids, without special ids, and what was left out on the way."""
+
+    src: Sequences
+    tgt: Sequences
+    read: int
+    dropped: dict[str, int]
+
+    def __len__(self) -> int:
+        return len(self.src.offsets) - 1
+
+
+def encode_pairs(pairs: Iterable[Pair], source: Tokenizer, target: Tokenizer, max_pieces: int) -> EncodedPairs:
+    """Pairs with an empty side or more than `max_pieces` pieces (EOS not counted) on one are dropped and counted."""
+    dropped = {"empty": 0, "too long": 0}
+    sides: tuple[list[Sequences], list[Sequences]] = ([], [])
+    read = 0
+    for chunk in _chunks(pairs):
+        read += len(chunk)
+        src = source.encode_batch([pair.source for pair in chunk])
+        tgt = target.encode_batch([pair.target for pair in chunk])
+        kept = []
+        for pair in zip(src, tgt, strict=True):
+            shorter, longer = sorted(map(len, pair))
+            if shorter == 0:
+                dropped["empty"] += 1
+            elif longer > max_pieces:
+                dropped["too long"] += 1
+            else:
+                kept.append(pair)
+        for side, sequences in zip(sides, zip(*kept, strict=True), strict=False):
+            side.append(Sequences.of(sequences))
+    empty = Sequences.of([])
+    return EncodedPairs(Sequences.joined(sides[0] or [empty]), Sequences.joined(sides[1] or [empty]), read, dropped)
+
+
+def _chunks(pairs: Iterable[Pair]) -> Iterator[list[Pair]]:
+    chunk: list[Pair] = []
+    for pair in pairs:
+        chunk.append(pair)
+        if len(chunk) == CHUNK:
+            yield chunk
+            chunk = []
+    if chunk:
+        yield chunk
+
+
+def collate(pairs: EncodedPairs, indices: Sequence[int] | np.ndarray) -> Batch:
+    """The pairs at `indices`, padded to the longest of each side."""
+    src = [pairs.src[i] for i in indices]
+    tgt = [pairs.tgt[i] for i in indices]
+    return Batch(
+        src=_padded(src, after=EOS),
+        tgt_in=_padded(tgt, before=BOS),
+        tgt_out=_padded(tgt, after=EOS),
+        src_lengths=torch.tensor([len(ids) + 1 for ids in src]),
+        tgt_lengths=torch.tensor([len(ids) + 1 for ids in tgt]),
+    )
+
+
+def _padded(sequences: Sequence[np.ndarray], before: int | None = None, after: int | None = None) -> Tensor:
+    rows = np.full((len(sequences), max(map(len, sequences)) + 1), PAD, dtype=np.int64)
+    start = 0 if before is None else 1
+    for row, ids in zip(rows, sequences, strict=True):
+        row[start : start + len(ids)] = ids
+        if after is not None:
+            row[len(ids)] = after
+    if before is not None:
+        rows[:, 0] = before
+    return torch.from_numpy(rows)
+
+
+@dataclass(frozen=True)
+class BatchingSettings:
+    """`tokens` bounds sentences x longest side, padding included; `max_pieces` bounds a sentence."""
+
+    tokens: int = 4096
+    max_pieces: int = 200
+    pool: int = 1_000_000  # pairs sorted together; a larger corpus is cut into pools after shuffling
+    seed: int = 1
+
+    def __post_init__(self) -> None:
+        for name in ("tokens", "max_pieces", "pool"):
+            if getattr(self, name) < 1:
+                raise ConfigError(f"batching.{name}={getattr(self, name)}: it must be at least 1")
+
+
+class Batches:
+    """The training batches of any epoch; a pure function of (seed, epoch), so any position can be returned to."""
+
+    def __init__(self, pairs: EncodedPairs, settings: BatchingSettings) -> None:
+        self._pairs = pairs
+        self._settings = settings
+        self._planned: tuple[int, list[np.ndarray]] = (-1, [])
+
+    def plan(self, epoch: int) -> list[np.ndarray]:
+        """The epoch's batches as arrays of pair numbers, in training order."""
+        if self._planned[0] != epoch:
+            rng = np.random.default_rng([self._settings.seed, epoch])
+            order = rng.permutation(len(self._pairs))
+            pools = [order[i : i + self._settings.pool] for i in range(0, len(order), self._settings.pool)]
+            batches = [batch for pool in pools for batch in self._cut(pool)]
+            self._planned = (epoch, [batches[i] for i in rng.permutation(len(batches))])
+        return self._planned[1]
+
+    def from_position(self, epoch: int, index: int) -> Iterator[tuple[int, int, Batch]]:
+        """Endless (epoch, index of the next batch, batch), starting with batch `index` of `epoch`."""
+        while True:
+            plan = self.plan(epoch)
+            for number in range(index, len(plan)):
+                yield epoch, number + 1, collate(self._pairs, plan[number])
+            epoch, index = epoch + 1, 0
+
+    def _cut(self, pool: np.ndarray) -> Iterator[np.ndarray]:
+        """Sort by both lengths, the target's order turning at each source length, and cut by the budget."""
+        src, tgt = self._pairs.src.lengths[pool] + 1, self._pairs.tgt.lengths[pool] + 1
+        longest = np.maximum(src, tgt)
+        order = np.lexsort((np.where(src % 2 == 0, tgt, -tgt), src))
+        pool, longest = pool[order], longest[order]
+        start, width = 0, 0
+        for i in range(len(pool)):
+            width = max(width, int(longest[i]))
+            if i > start and width * (i + 1 - start) > self._settings.tokens:
+                yield pool[start:i]
+                start, width = i, int(longest[i])
+        if len(pool):
+            yield pool[start:]
+
+
+def in_order(pairs: EncodedPairs, settings: BatchingSettings) -> Iterator[Batch]:
+    """Every pair once, in batches of the same budget: for validation."""
+    for indices in Batches(pairs, settings).plan(0):
+        yield collate(pairs, indices)
+
+
+def padding_share(pairs: EncodedPairs, plan: Sequence[np.ndarray]) -> float:
+    """Share of padding among the positions of both sides over the batches of `plan`."""
+    real = total = 0
+    for side in (pairs.src, pairs.tgt):
+        lengths = side.lengths + 1
+        for indices in plan:
+            real += int(lengths[indices].sum())
+            total += int(lengths[indices].max()) * len(indices)
+    return 1 - real / total if total else 0.0

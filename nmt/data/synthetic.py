@@ -1,0 +1,135 @@
+"""Copy and reverse: tasks that ask for memory of positions and nothing else.
+
+Sentences are uniform random strings of symbols (a, b, ... z, aa, ab, ...), lengths uniform. The target is the source,
+or the source backwards; the alignment is known by construction.
+"""
+
+from collections.abc import Iterator
+from random import Random
+from string import ascii_lowercase
+from typing import Any
+
+from nmt.data.corpus import Pair, TestSet
+from nmt.errors import ConfigError
+
+_STREAMS = {"train": 1, "valid": 2, "test": 3}
+
+
+def symbol(index: int) -> str:
+    """The word of a symbol: 0 -> a, 25 -> z, 26 -> aa, as the columns of a spreadsheet."""
+    word = ""
+    index += 1
+    while index:
+        index, letter = divmod(index - 1, 26)
+        word = ascii_lowercase[letter] + word
+    return word
+
+
+class SyntheticCorpus:
+    """Random strings of `symbols` symbols and their copy, or with `reverse` their mirror image.
+
+    Same settings and seed, same bytes. No sentence is twice in validation and test, nor any of these in training, but
+    for lengths with so few possible sentences that training would be left with none: at these `shared_lengths`
+    (in `provenance`) every split is drawn from all of them.
+    Errors: ConfigError naming the key.
+    """
+
+    def __init__(
+        self,
+        reverse: bool = False,
+        symbols: int = 26,
+        min_length: int = 1,
+        max_length: int = 20,
+        train_pairs: int = 20_000,
+        valid_pairs: int = 200,
+        test_pairs: int = 1_000,
+        seed: int = 1,
+    ) -> None:
+        _at_least_one({"symbols": symbols, "min_length": min_length})
+        _at_least_one({"train_pairs": train_pairs, "valid_pairs": valid_pairs, "test_pairs": test_pairs})
+        if max_length < min_length:
+            raise ConfigError(f"data.max_length={max_length} is below data.min_length={min_length}: raise it")
+        self.name = "reverse" if reverse else "copy"
+        self.source_language = self.target_language = "symbols"
+        self.reverse = reverse
+        self.symbols = symbols
+        self.min_length = min_length
+        self.max_length = max_length
+        self.train_pairs = train_pairs
+        self.valid_pairs = valid_pairs
+        self.test_pairs = test_pairs
+        self.seed = seed
+        self._words = [symbol(i) for i in range(symbols)]
+        held_out_per_length = (valid_pairs + test_pairs) / (max_length - min_length + 1)
+        enough = 4 * held_out_per_length + 16  # the draws of one length scatter around their mean
+        self.shared_lengths = [n for n in range(min_length, max_length + 1) if symbols ** min(n, 64) < enough]
+        self._shared = frozenset(self.shared_lengths)
+        self._held_out: tuple[list[Pair], list[Pair]] | None = None
+
+    def train(self) -> Iterator[Pair]:
+        """The training pairs, made as they are asked for."""
+        taken = {pair.source for split in self._valid_and_test() for pair in split}
+        rng = self._rng("train")
+        for _ in range(self.train_pairs):
+            yield self._draw(rng, taken)
+
+    def valid(self) -> Iterator[Pair]:
+        """The pairs on which training is watched."""
+        yield from self._valid_and_test()[0]
+
+    def test_sets(self) -> dict[str, TestSet]:
+        """The one test set, with gold alignments."""
+        pairs = self._valid_and_test()[1]
+        references = [[pair.target for pair in pairs]]
+        return {"test": TestSet("test", [p.source for p in pairs], references, [p.alignment for p in pairs])}
+
+    def provenance(self) -> dict[str, Any]:
+        """The settings, and the lengths at which test sentences may be in training."""
+        return {
+            "corpus": self.name,
+            "origin": "made by nmt.data.synthetic",
+            "symbols": self.symbols,
+            "min_length": self.min_length,
+            "max_length": self.max_length,
+            "train_pairs": self.train_pairs,
+            "valid_pairs": self.valid_pairs,
+            "test_pairs": self.test_pairs,
+            "seed": self.seed,
+            "shared_lengths": self.shared_lengths,
+        }
+
+    def _rng(self, split: str) -> Random:
+        return Random(self.seed * 10 + _STREAMS[split])
+
+    def _draw(self, rng: Random, taken: set[str]) -> Pair:
+        """A sentence that is not taken, or of a shared length. Only `random()` is the same in every Python."""
+        while True:
+            length = self.min_length + int(rng.random() * (self.max_length - self.min_length + 1))
+            words = [self._words[int(rng.random() * self.symbols)] for _ in range(length)]
+            source = " ".join(words)
+            if length in self._shared or source not in taken:
+                break
+        if not self.reverse:
+            return Pair(source, source, tuple((i, i) for i in range(length)))
+        links = tuple((i, length - 1 - i) for i in range(length))
+        return Pair(source, " ".join(reversed(words)), links)
+
+    def _valid_and_test(self) -> tuple[list[Pair], list[Pair]]:
+        if self._held_out is None:
+            taken: set[str] = set()
+            splits: list[list[Pair]] = []
+            for split, size in (("test", self.test_pairs), ("valid", self.valid_pairs)):
+                rng = self._rng(split)
+                pairs: list[Pair] = []
+                for _ in range(size):
+                    pairs.append(self._draw(rng, taken))
+                    taken.add(pairs[-1].source)
+                splits.append(pairs)
+            self._held_out = (splits[1], splits[0])
+        return self._held_out
+
+
+def _at_least_one(settings: dict[str, int]) -> None:
+    for key, value in settings.items():
+        if value < 1:
+            raise ConfigError(f"data.{key}={value}: must be 1 or more")

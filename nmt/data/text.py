@@ -1,0 +1,185 @@
+"""Lines of text from files and streams, and the corpus of a user's own files.
+
+A line ends at `\n` (or `\r\n`) and nowhere else: real corpora hold U+0085, U+2028, form feeds and lone
+carriage returns inside sentences, and breaking there puts the two sides out of step.
+"""
+
+import gzip
+import hashlib
+import zlib
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any, BinaryIO, Literal
+
+from nmt.data.corpus import Pair, TestSet
+from nmt.errors import ConfigError, UserError
+
+Errors = Literal["strict", "replace"]
+Paths = str | Sequence[str] | None
+
+
+def words(line: str) -> list[str]:
+    """Whitespace-separated words: the unit of sentence length and of word alignments everywhere."""
+    return line.split()
+
+
+def decode_lines(stream: BinaryIO, name: str, errors: Errors = "strict") -> Iterator[str]:
+    """Lines of a UTF-8 byte stream without their ends; a byte order mark at the start is dropped.
+
+    Raises UserError, naming `name` and the line, where bytes are not UTF-8 and `errors` is "strict".
+    """
+    for number, raw in enumerate(stream, start=1):  # binary iteration splits at \n only
+        if number == 1:
+            raw = raw.removeprefix(b"\xef\xbb\xbf")
+        raw = raw.removesuffix(b"\n").removesuffix(b"\r")
+        try:
+            yield raw.decode("utf-8", errors)
+        except UnicodeDecodeError as error:
+            raise UserError(
+                f"{name}: line {number} is not UTF-8 (byte {error.start + 1} is 0x{raw[error.start]:02x}); "
+                f"convert the file, for example: iconv -f latin1 -t utf-8"
+            ) from None
+
+
+def open_bytes(path: str | Path) -> BinaryIO:
+    """The bytes of a plain or gzip'd (.gz) file; UserError where it cannot be read."""
+    path = Path(path).expanduser()
+    try:
+        if path.is_dir():
+            raise UserError(f"{path} is a directory; a text file is needed")
+        stream = path.open("rb")
+    except OSError as error:
+        raise UserError(f"cannot read {path}: {error.strerror}") from None
+    return gzip.GzipFile(fileobj=stream) if path.suffix == ".gz" else stream  # type: ignore[return-value]
+
+
+def read_lines(path: str | Path, errors: Errors = "strict") -> Iterator[str]:
+    """Lines of a plain or gzip'd UTF-8 file; UserError with file and line where something is wrong."""
+    count = 0
+    with open_bytes(path) as stream:
+        try:
+            for line in decode_lines(stream, str(path), errors):
+                yield line
+                count += 1
+        except (EOFError, zlib.error, gzip.BadGzipFile) as error:
+            raise UserError(f"{path}: damaged or cut gzip file after line {count} ({error})") from None
+
+
+def checksum(path: str | Path) -> str:
+    """SHA-256 of the file's text, so that a.en and a.en.gz count as the same data."""
+    digest = hashlib.sha256()
+    for line in read_lines(path):
+        digest.update(line.encode("utf-8") + b"\n")
+    return digest.hexdigest()
+
+
+def read_parallel(source: str, target: str) -> Iterator[Pair]:
+    """Line n of `source` with line n of `target`; UserError where one file has more lines."""
+    lines = [read_lines(source), read_lines(target)]
+    count = 0
+    while True:
+        src, tgt = next(lines[0], None), next(lines[1], None)
+        if src is None or tgt is None:
+            break
+        count += 1
+        yield Pair(src, tgt)
+    if src is None and tgt is None:
+        return
+    shorter, longer, rest = (source, target, lines[1]) if src is None else (target, source, lines[0])
+    total = count + 1 + sum(1 for _ in rest)
+    raise UserError(
+        f"unequal line counts: {shorter} has {count} lines, {longer} has {total}; "
+        f"line {count + 1} of {longer} has no partner"
+    )
+
+
+def read_tsv(path: str) -> Iterator[Pair]:
+    """Source and target of each line of a .tsv file, divided by its one tab; quotes mean nothing."""
+    for number, line in enumerate(read_lines(path), start=1):
+        columns = line.split("\t")
+        if len(columns) != 2:
+            raise UserError(
+                f"{path}: line {number} has {len(columns)} column{'s' * (len(columns) != 1)}, "
+                f"not 2 (source, tab, target)"
+            )
+        yield Pair(columns[0], columns[1])
+
+
+class TextCorpus:
+    """Parallel text in the user's own files: a source and a target file each, or one .tsv for both.
+
+    `test_tgt` may be a list of files, one for each reference translator. Give `train_src=pairs.tsv` alone
+    (likewise for valid and test) where one file holds both sides.
+    """
+
+    def __init__(
+        self,
+        train_src: str | None,
+        train_tgt: str | None = None,
+        valid_src: str | None = None,
+        valid_tgt: str | None = None,
+        test_src: str | None = None,
+        test_tgt: Paths = None,
+        source: str = "",
+        target: str = "",
+        name: str = "text",
+    ) -> None:
+        self.name = name
+        self.source_language = source
+        self.target_language = target
+        if not train_src:
+            raise ConfigError("data=text needs data.train_src=FILE (and data.train_tgt=FILE, or one .tsv for both)")
+        test_files = [test_tgt] if isinstance(test_tgt, str) else list(test_tgt or [])
+        self._train = _side_files("train", train_src, [train_tgt] if train_tgt else [])
+        self._valid = _side_files("valid", valid_src, [valid_tgt] if valid_tgt else [])
+        self._test = _side_files("test", test_src, test_files)
+
+    def train(self) -> Iterator[Pair]:
+        return _read(self._train)
+
+    def valid(self) -> Iterator[Pair]:
+        return _read(self._valid)
+
+    def test_sets(self) -> dict[str, TestSet]:
+        if not self._test:
+            return {}
+        source, *references = self._test
+        if not references:
+            pairs = list(read_tsv(source))
+            return {"test": TestSet("test", [p.source for p in pairs], [[p.target for p in pairs]])}
+        pairs_by_reference = [list(read_parallel(source, reference)) for reference in references]
+        sources = [pair.source for pair in pairs_by_reference[0]]
+        return {"test": TestSet("test", sources, [[p.target for p in pairs] for pairs in pairs_by_reference])}
+
+    def provenance(self) -> dict[str, Any]:
+        files = {"train": self._train, "valid": self._valid}
+        return {
+            "corpus": self.name,
+            **{
+                split: [{"file": Path(path).name, "sha256": checksum(path)} for path in paths]
+                for split, paths in files.items()
+                if paths
+            },
+        }
+
+
+def _side_files(split: str, source: str | None, targets: list[str]) -> tuple[str, ...]:
+    """The files of a split, source first; a .tsv stands alone. ConfigError where one is missing."""
+    if not source:
+        if targets:
+            raise ConfigError(f"data.{split}_tgt is given without data.{split}_src; give both")
+        return ()
+    is_table = Path(source).name.removesuffix(".gz").endswith(".tsv")
+    if is_table and targets:
+        raise ConfigError(f"data.{split}_src={source} holds both sides; leave data.{split}_tgt away")
+    if not is_table and not targets:
+        raise ConfigError(f"data.{split}_src={source} needs data.{split}_tgt=FILE (only a .tsv holds both sides)")
+    return (str(Path(source).expanduser()), *(str(Path(path).expanduser()) for path in targets))
+
+
+def _read(files: tuple[str, ...]) -> Iterator[Pair]:
+    if not files:
+        return iter(())
+    if len(files) == 1:
+        return read_tsv(files[0])
+    return read_parallel(files[0], files[1])

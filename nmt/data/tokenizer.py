@@ -1,0 +1,167 @@
+"""SentencePiece: trained inside the run, kept in the run directory. Special ids live here.
+
+The model itself normalises nothing (`identity`): whatever a normaliser rewrites on the target side could
+never be produced again. The source is cleaned in `normalise` instead, so that six spellings of one
+sentence reach the model as one.
+"""
+
+import io
+import re
+import unicodedata
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+import sentencepiece as spm
+
+from nmt.errors import ConfigError, UserError
+
+PAD, UNK, BOS, EOS = 0, 1, 2, 3
+SPACE = "\u2581"  # SentencePiece's mark for a space
+LONGEST_TRAINING_LINE = 65_536  # bytes; the library's own default of 4,192 skips long lines silently
+
+# Joiners (U+200C, U+200D) carry meaning in Persian, Hindi and emoji; the other format characters carry none.
+_INVISIBLE = re.compile("[\u00ad\u200b\u200e\u200f\u202a-\u202e\u2060-\u2064\ufeff]")
+_CONTROL = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029]")
+_LIMIT = re.compile(r"value <= (\d+)")
+
+
+def normalise(text: str) -> str:
+    """The source as a reader sees it: NFKC, no invisible format characters, ordinary spaces."""
+    return _CONTROL.sub(" ", _INVISIBLE.sub("", unicodedata.normalize("NFKC", text)))
+
+
+class Tokenizer:
+    """One side's pieces: text to ids and back. A source tokenizer cleans its input, a target one does not."""
+
+    def __init__(self, model: bytes, normalises: bool) -> None:
+        self.model = model
+        self._normalises = normalises
+        self._processor = spm.SentencePieceProcessor(model_proto=model)
+
+    @classmethod
+    def from_file(cls, path: Path, normalises: bool) -> "Tokenizer":
+        """Raises UserError where the file is missing."""
+        try:
+            return cls(path.read_bytes(), normalises)
+        except OSError as error:
+            raise UserError(f"cannot read {path}: {error.strerror}") from None
+
+    @property
+    def vocab_size(self) -> int:
+        return self._processor.get_piece_size()
+
+    def encode(self, text: str) -> list[int]:
+        """Ids without special ones; empty where nothing but spaces and invisible characters is left."""
+        return self.encode_batch([text])[0]
+
+    def encode_batch(self, texts: Sequence[str]) -> list[list[int]]:
+        if self._normalises:
+            texts = [normalise(text) for text in texts]
+        return self._processor.encode(list(texts), num_threads=1)
+
+    def pieces(self, ids: Sequence[int]) -> list[str]:
+        """The pieces as SentencePiece spells them, spaces shown as U+2581."""
+        return [self._processor.id_to_piece(int(i)) for i in ids]
+
+    def decode(self, ids: Sequence[int]) -> str:
+        """One clean line: byte pieces may spell control or broken characters, and these do not leave here."""
+        text = self._processor.decode([int(i) for i in ids if i > EOS])
+        text = _CONTROL.sub(" ", text.replace("\ufffd", "").replace(SPACE, " "))
+        return text.strip()
+
+
+@dataclass(frozen=True)
+class TokenizerSettings:
+    """How the pieces are found. `shrink` takes the largest vocabulary the corpus supports where it is smaller."""
+
+    vocab_size: int = 8000
+    model_type: Literal["unigram", "bpe"] = "unigram"
+    joint: bool = False
+    sample: int = 200_000
+    character_coverage: float = 1.0
+    shrink: bool = False
+    seed: int = 1
+
+    def __post_init__(self) -> None:
+        if self.model_type not in ("unigram", "bpe"):
+            raise ConfigError(f"tokenizer.model_type={self.model_type}: write unigram or bpe")
+        if self.vocab_size < 1 or self.sample < 1:
+            raise ConfigError("tokenizer.vocab_size and tokenizer.sample must be at least 1")
+
+
+def train_tokenizer(lines: Iterable[str], settings: TokenizerSettings, normalises: bool) -> Tokenizer:
+    """Raises ConfigError, naming the smallest or largest size that works, where vocab_size does not fit."""
+    unique = list(dict.fromkeys(normalise(line) if normalises else line for line in lines))
+    usable = [line for line in unique if line.strip() and len(line.encode()) <= LONGEST_TRAINING_LINE]
+    if not usable:
+        raise UserError(
+            f"no text to learn pieces from: {len(unique)} different lines, none with any words "
+            f"and under {LONGEST_TRAINING_LINE} bytes"
+        )
+    size = settings.vocab_size
+    model, complaint = _attempt(usable, size, settings)
+    if model is None and settings.shrink and (limit := _LIMIT.search(complaint)):
+        model, complaint = _attempt(usable, _largest(usable, int(limit[1]), settings), settings)
+    if model is None:
+        raise ConfigError(_explain(usable, settings, complaint))
+    return Tokenizer(model, normalises)
+
+
+def _attempt(lines: list[str], size: int, settings: TokenizerSettings) -> tuple[bytes | None, str]:
+    """A trained model, or None and what SentencePiece said."""
+    model = io.BytesIO()
+    try:
+        spm.SentencePieceTrainer.train(
+            sentence_iterator=iter(lines),
+            model_writer=model,
+            vocab_size=size,
+            model_type=settings.model_type,
+            character_coverage=settings.character_coverage,
+            normalization_rule_name="identity",
+            byte_fallback=True,
+            pad_id=PAD,
+            unk_id=UNK,
+            bos_id=BOS,
+            eos_id=EOS,
+            max_sentence_length=LONGEST_TRAINING_LINE,
+            num_threads=1,
+            minloglevel=2,
+        )
+    except (RuntimeError, OSError) as error:
+        return None, str(error)
+    return model.getvalue(), ""
+
+
+def _explain(lines: list[str], settings: TokenizerSettings, complaint: str) -> str:
+    """One line with the sizes that work, found by asking SentencePiece again."""
+    size = settings.vocab_size
+    if limit := _LIMIT.search(complaint):
+        return (
+            f"tokenizer.vocab_size={size} is more than this corpus supports; the largest that works is "
+            f"{_largest(lines, int(limit[1]), settings)} (or tokenizer.shrink=true takes the largest)"
+        )
+    smallest = _smallest(lines, size, settings)
+    if smallest is not None:
+        return f"tokenizer.vocab_size={size} is too small for this corpus; the smallest that works is {smallest}"
+    reason = complaint.split("\n")[0]
+    return f"SentencePiece cannot learn {size} pieces from this corpus: {reason}"
+
+
+def _largest(lines: list[str], limit: int, settings: TokenizerSettings) -> int:
+    """SentencePiece's own limit is at times one or two too high for its next attempt: step down until one works."""
+    for size in range(limit, max(0, limit - 8), -1):
+        if _attempt(lines, size, settings)[0] is not None:
+            return size
+    return limit
+
+
+def _smallest(lines: list[str], size: int, settings: TokenizerSettings) -> int | None:
+    """Specials, bytes and characters are the floor; the first size from there on that works."""
+    characters = len(set("".join(lines).replace(" ", SPACE)) | {SPACE})
+    floor = 4 + 256 + characters
+    for candidate in range(floor, floor + 24):
+        if candidate > size and _attempt(lines, candidate, settings)[0] is not None:
+            return candidate
+    return None

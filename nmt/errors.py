@@ -1,0 +1,13 @@
+"""What a user can mend. Programs print the message as one line and exit with `code`."""
+
+
+class UserError(Exception):
+    """One line: the file, line or key at fault, and what to do next."""
+
+    code = 1
+
+
+class ConfigError(UserError):
+    """A setting that cannot be used as it stands."""
+
+    code = 2
