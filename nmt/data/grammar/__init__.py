@@ -1,0 +1,21 @@
+"""The embedded corpus: a grammar in code that makes English-German sentence pairs with their word alignment.
+
+One English sentence has one German translation. English is in lower case but for `I`, German keeps its noun capitals;
+neither has a full stop, and commas are words of their own.
+
+Alignment rules (0-based word positions, by construction): article to article, noun to noun, preposition to preposition
+(`next to` both to `neben`; im to `in` and `the`); an English verb to every part of its German verb, as separable
+prefix or Perfekt auxiliary; an auxiliary to the finite verb, the main verb then to infinitive or participle; `not` to
+nicht or, with its article, to kein; commas to nothing. Details stand in `phrases` and `predicates`.
+
+    tokens       words that know what they translate      german       inflection
+    nouns verbs  the lexicon                              phrases      noun and prepositional phrases
+    predicates   tenses, negation, separable verbs        clauses      word order of a clause
+    adverbials   time, place, manner                      subjects     who a clause is about
+    making       clauses and relative clauses             sentences    joining and nesting, length
+    corpus       splits
+"""
+
+from nmt.data.grammar.corpus import GrammarCorpus
+
+__all__ = ["GrammarCorpus"]

@@ -1,0 +1,207 @@
+"""Sentences: clauses joined and nested until they are as long as asked.
+
+Coordination: and, but -> und, aber; for -> denn; or (between two predicates of one subject) -> oder. Between main
+clauses English sets a comma before each, German only before aber and denn; none stands after one.
+Subordination: because, although, while, when, if, before, that. German sets a comma before and after each clause,
+English only after one that stands first, and before `although`. `when` is wenn, but als with the past.
+"""
+
+from random import Random
+from typing import NamedTuple
+
+from nmt.data.grammar.clauses import Clause, Want, final_clause, main_clause
+from nmt.data.grammar.making import clause_about, make_clause
+from nmt.data.grammar.phrases import pick
+from nmt.data.grammar.predicates import predicate
+from nmt.data.grammar.subjects import PERSONS, make_subject
+from nmt.data.grammar.tokens import KOMMA, Out, Phrase, Word, comma
+from nmt.data.grammar.verbs import THAT_VERBS
+
+
+class Subordinator(NamedTuple):
+    """A conjunction: its German, the tense of its clause for each tense of the main one, and what it may contain."""
+
+    en: str
+    de: dict[str, str]  # tense of its own clause -> German
+    tenses: dict[str, tuple[str, ...]]  # tense of the main clause -> tenses of its own
+    kinds: str  # of verb in its own clause
+    main_kinds: str
+    time: bool  # an adverbial of time may stand in its clause
+
+
+_ANY = "lasting point once state be"  # things are not: the bread is fresh because he sees a child
+_EVENT = "lasting point once"
+_REASON = {"present": ("present", "present", "past"), "past": ("past",), "future": ("present",)}
+SUBORDINATORS = (
+    Subordinator("because", {"present": "weil", "past": "weil"}, _REASON, _ANY, _ANY, True),
+    Subordinator("although", {"present": "obwohl", "past": "obwohl"}, _REASON, _ANY, _ANY, True),
+    Subordinator(
+        "while",
+        {"present": "während", "past": "während"},
+        {"present": ("present",), "past": ("past",)},
+        "lasting",
+        _EVENT,
+        False,
+    ),
+    Subordinator(
+        "when",
+        {"present": "wenn", "past": "als"},
+        {"present": ("present",), "past": ("past",), "future": ("present",)},
+        _EVENT,
+        _EVENT,
+        False,
+    ),
+    Subordinator("if", {"present": "wenn"}, {"present": ("present",), "future": ("present",)}, _ANY, _EVENT, False),
+    Subordinator(
+        "before",
+        {"present": "bevor", "past": "bevor"},
+        {"present": ("present",), "past": ("past",), "future": ("present",)},
+        _EVENT,
+        _EVENT,
+        False,
+    ),
+)
+_SUBORDINATING = frozenset(conjunction.en for conjunction in SUBORDINATORS)
+_COORDINATORS = {"and": "und", "but": "aber", "for": "denn", "or": "oder"}
+_TENSES = ("present", "present", "present", "past", "past", "past", "future", "future", "can", "must", "want")
+
+
+def _plain(rng: Random, size: int) -> Phrase:
+    """One main clause; the larger the size, the more is put into it."""
+    tense = pick(rng, _TENSES)
+    detail = min(0.9, max(0.0, (size - 3) / 7))
+    want = Want(tense, detail, max(0.0, (size - 6) / 10), 0.12, front=True)
+    return main_clause(make_clause(rng, want))
+
+
+def _subordinated(rng: Random, size: int) -> Phrase:
+    """A main clause with one subordinate clause after or before it."""
+    tense = pick(rng, ("present", "past", "past", "future"))
+    conjunction = pick(rng, SUBORDINATORS)
+    while tense not in conjunction.tenses:
+        conjunction = pick(rng, SUBORDINATORS)
+    detail = min(0.8, max(0.0, (size - 8) / 8))
+    relative = max(0.0, (size - 11) / 12)
+    any_kind = conjunction.main_kinds == _ANY
+    main = make_clause(
+        rng,
+        Want(tense, detail, relative, 0.12 if any_kind else 0.0, time=conjunction.time, kinds=conjunction.main_kinds),
+    )
+    own_tense = pick(rng, conjunction.tenses[tense])
+    negation = 0.12 if conjunction.time or conjunction.en == "if" else 0.0
+    own = make_clause(rng, Want(own_tense, detail, relative, negation, conjunction.time, kinds=conjunction.kinds), main)
+    word = Word(conjunction.en)
+    inner = final_clause(own)
+    en = [word, *inner.en]
+    de = [Out(conjunction.de[own_tense], (word,)), *inner.de, KOMMA]
+    if rng.random() < 0.4:
+        main.front = Phrase([*en, comma()], de)
+        return main_clause(main)
+    first = main_clause(main)
+    return Phrase(first.en + ([comma()] if conjunction.en == "although" else []) + en, [*first.de, KOMMA, *de])
+
+
+def _reported(rng: Random, size: int) -> Phrase:
+    """the man says that ...; in a longer one, and that ..."""
+    want = Want("present", 0.1, negation=0.15, time=False)
+    subject, noun = make_subject(rng, want, PERSONS)
+    verb = pick(rng, THAT_VERBS)
+    negated = subject.definite and verb.base != "hope" and rng.random() < want.negation
+    p = predicate(verb, "present", subject.person, negated)
+    nicht = [Out("nicht", (p.negator,))] if p.negator else []
+    outer = Clause(subject, p, noun, verb, en=p.en_before + p.en_main, middle=nicht)
+    start = main_clause(outer)
+    phrase = _that_clause(rng, size - len(start.en), outer)
+    de = [*start.de, KOMMA, *phrase.de]
+    en = start.en + phrase.en
+    if len(en) + 6 <= size:
+        second = _that_clause(rng, size - len(en) - 1, outer)
+        word = Word("and")
+        en += [word, *second.en]
+        de += [Out("und", (word,)), *second.de]
+    return Phrase(en, [*de, KOMMA])
+
+
+def _that_clause(rng: Random, size: int, outer: Clause) -> Phrase:
+    """What is said; what is hoped is an event that has not happened."""
+    hoped = outer.verb is not None and outer.verb.base == "hope"
+    tense = pick(rng, ("present", "future") if hoped else ("present", "present", "past", "past", "future"))
+    kinds = _EVENT if hoped else _ANY + " thing"
+    detail = min(0.7, max(0.0, (size - 5) / 8))
+    inner = final_clause(make_clause(rng, Want(tense, detail, (size - 8) / 12, 0.1, kinds=kinds), outer))
+    that = Word("that")
+    return Phrase([that, *inner.en], [Out("dass", (that,)), *inner.de])
+
+
+def _shared_subject(rng: Random, size: int) -> Phrase:
+    """One subject, two predicates: der Mann hat das Buch gelesen und den Tee getrunken."""
+    tense = pick(rng, ("present", "past", "past", "future"))
+    want = Want(tense, min(0.6, max(0.0, (size - 7) / 10)), time=False, kinds=_EVENT)
+    subject, noun = make_subject(rng, want)
+    first = clause_about(rng, want, subject, noun)
+    second = clause_about(rng, want, subject, noun)
+    while second.verb is first.verb:
+        second = clause_about(rng, want, subject, noun)
+    p = second.predicate
+    conjunction = Word("or" if tense != "past" and rng.random() < 0.25 else "and")
+    more = second.en
+    rest = [*second.middle, *([p.prefix] if p.prefix else []), *p.end]
+    if tense == "future":
+        more = more[1:]  # one "will", one "wird" for both
+    elif not (tense == "past" and first.aux == second.aux):
+        rest = [p.finite, *rest]
+    whole = main_clause(first)
+    out = Out(_COORDINATORS[conjunction.text], (conjunction,))
+    return Phrase([*subject.phrase.en, *first.en, conjunction, *more], [*whole.de, out, *rest])
+
+
+def _unit(rng: Random, size: int) -> Phrase:
+    """One main clause with what hangs on it, of roughly `size` English words."""
+    r = rng.random()
+    if size < 8 or r < 0.3:
+        return _plain(rng, size)
+    if r < 0.65:
+        return _subordinated(rng, size)
+    if r < 0.85:
+        return _reported(rng, size)
+    return _shared_subject(rng, size)
+
+
+def _sized(rng: Random, size: int, most: int, slack: int = 5) -> Phrase | None:
+    """The best of some units: `size` words or up to size // slack less if one is, never over `most`.
+
+    None if all are too long.
+    """
+    best: Phrase | None = None
+    for _ in range(10):
+        phrase = _unit(rng, size)
+        length = len(phrase.en)
+        if 3 <= length <= most and size - size // slack - (3 < size < slack) <= length <= size:
+            return phrase
+        if 3 <= length <= most and (best is None or abs(length - size) < abs(len(best.en) - size)):
+            best = phrase
+    return best
+
+
+def sentence(rng: Random, length: int) -> Phrase:
+    """A sentence of `length` English words (3 or more, commas included) or up to a quarter fewer."""
+    phrase: Phrase | None = None
+    previous = ""
+    while phrase is None:
+        size = length if length < 14 else 5 + int(rng.random() * 11)
+        phrase = _sized(rng, size, length, slack=5 if size == length else 1)
+    while len(phrase.en) + 5 <= length:
+        room = length - len(phrase.en) - 2
+        size = room if room < 14 else 5 + int(rng.random() * min(11, room - 8))
+        more = _sized(rng, size, room, slack=5 if size == room else 1)
+        if more is None:
+            continue
+        r = rng.random()
+        previous = "and" if r < 0.6 or previous not in ("", "and") else "but" if r < 0.8 else "for"
+        if previous == "for" and more.en[0].text in _SUBORDINATING:  # not: denn weil
+            previous = "and"
+        word = Word(previous)
+        german_comma = [KOMMA] if previous in ("but", "for") else []
+        out = Out(_COORDINATORS[previous], (word,))
+        phrase = Phrase([*phrase.en, comma(), word, *more.en], [*phrase.de, *german_comma, out, *more.de])
+    return phrase
