@@ -1,0 +1,75 @@
+"""Weights and the state of a training on disk, written so that a crash leaves the old file or the new one."""
+
+import os
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import torch
+from safetensors import SafetensorError, safe_open
+from safetensors.torch import load_file, load_model, save_file, save_model
+from torch import nn
+
+from nmt.errors import UserError
+
+RESUME = "resume.pt"
+LAST, BEST, AVERAGED = "last.safetensors", "best.safetensors", "averaged.safetensors"
+
+
+def write_whole(path: Path, write: Callable[[Path], object]) -> None:
+    """`write` to a temporary file beside `path`, then put it in place in one move."""
+    temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
+    try:
+        write(temporary)
+        os.replace(temporary, path)
+    except OSError as error:
+        raise UserError(f"cannot write {path}: {error.strerror or error}") from None
+    finally:
+        temporary.unlink(missing_ok=True)
+
+
+def save_weights(path: Path, model: nn.Module, update: int) -> None:
+    """Weights alone, tied ones once, with the update they are from."""
+    write_whole(path, lambda to: save_model(model, str(to), metadata={"update": str(update)}))
+
+
+def load_weights(path: Path, model: nn.Module) -> None:
+    """UserError where the file is missing, damaged or of another model."""
+    try:
+        load_model(model, str(path))
+    except FileNotFoundError:
+        raise UserError(f"there are no weights at {path}; the training has not saved any yet") from None
+    except (RuntimeError, SafetensorError, OSError) as error:
+        raise UserError(f"cannot load {path}: {' '.join(str(error).split())[:300]}") from None
+
+
+def update_of(path: Path) -> int:
+    """The update at which the weights were saved."""
+    with safe_open(str(path), framework="pt") as file:
+        return int((file.metadata() or {}).get("update", "0"))
+
+
+def average(paths: Sequence[Path], to: Path) -> None:
+    """The mean of several weights files (arXiv:1706.03762, section 6.1)."""
+    states = [load_file(str(path)) for path in paths]
+    mean = {name: torch.stack([s[name].float() for s in states]).mean(0).to(states[0][name]) for name in states[0]}
+    update = str(update_of(paths[-1]))
+    write_whole(to, lambda temporary: save_file(mean, str(temporary), metadata={"update": update, "format": "pt"}))
+
+
+def save_resume(run_dir: Path, state: dict[str, Any]) -> None:
+    """Everything that the next update depends on, in one file."""
+    write_whole(run_dir / RESUME, lambda to: torch.save(state, to))
+
+
+def load_resume(run_dir: Path) -> dict[str, Any] | None:
+    """The saved state, or None where nothing was saved yet."""
+    path = run_dir / RESUME
+    if not path.exists():
+        return None
+    try:
+        return torch.load(path, map_location="cpu", weights_only=True)
+    except Exception as error:  # torch raises several unrelated kinds for a damaged file
+        raise UserError(
+            f"cannot read {path} ({type(error).__name__}); remove the file to start this run again"
+        ) from None

@@ -1,0 +1,206 @@
+"""Stopped and resumed equals never stopped; budgets end where they say; accumulation equals one large batch."""
+
+from pathlib import Path
+
+import pytest
+import torch
+from torch import Tensor, nn
+from torch.testing import assert_close
+
+from nmt.data.batching import Batches, BatchingSettings, EncodedPairs, Sequences
+from nmt.errors import ConfigError, UserError
+from nmt.training import checkpoint
+from nmt.training.loop import Job, Metrics, Progress, TrainingSettings, fit, one_update
+from nmt.training.observer import Interrupt, RunObserver, restore
+from nmt.training.schedule import inverse_sqrt
+from nmt.training.tracking import JsonLines, NoTracker
+
+V, D = 17, 5
+
+
+class Toy(nn.Module):
+    """A bag of source words beside the previous target word: enough to have a loss, dropout and ties."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.embed = nn.Embedding(V, D)
+        self.mix = nn.Linear(2 * D, D)
+        self.dropout = nn.Dropout(0.2)
+        self.out = nn.Linear(D, V, bias=False)
+        self.out.weight = self.embed.weight
+
+    def forward(self, src: Tensor, tgt_in: Tensor) -> Tensor:
+        bag = self.embed(src).mean(dim=1, keepdim=True).expand(-1, tgt_in.shape[1], -1)
+        return torch.tanh(self.mix(self.dropout(torch.cat([bag, self.embed(tgt_in)], dim=-1))))
+
+    def project(self, features: Tensor) -> Tensor:
+        return self.out(features)
+
+
+def pairs(count: int = 43) -> EncodedPairs:
+    rng = torch.Generator().manual_seed(3)
+    rows = [
+        torch.randint(4, V, (int(n),), generator=rng).tolist() for n in torch.randint(1, 7, (count,), generator=rng)
+    ]
+    return EncodedPairs(Sequences.of(rows), Sequences.of(rows), count, {})
+
+
+BATCHES = Batches(pairs(), BatchingSettings(tokens=37))
+
+
+class Stop(Interrupt):
+    """Asks for a stop once a given update is reached; installs no signal handler."""
+
+    def __init__(self, progress: Progress, at: int | None) -> None:
+        self._progress, self._at = progress, at
+
+    @property
+    def requested(self) -> bool:  # type: ignore[override]
+        return self._progress.update == self._at
+
+
+def toy_job(model: Toy, last: int | None = None, precision: str = "fp32") -> Job:
+    optimizer = torch.optim.Adam(model.parameters(), lr=0.05)
+    return Job(model, optimizer, inverse_sqrt(warmup_updates=3), BATCHES, last, precision=precision)
+
+
+def train(run_dir: Path, stop_at: int | None = None, measured: list[Metrics] | None = None, **budget: object) -> Toy:
+    run_dir.mkdir(exist_ok=True)
+    settings = TrainingSettings(**{"log_every": 1, "validate_every": 4, **budget})  # type: ignore[arg-type]
+    torch.manual_seed(11)
+    model = Toy()
+    job = toy_job(model, settings.last_update(len(BATCHES.plan(1))))
+    saved = checkpoint.load_resume(run_dir)
+    progress = restore(saved, model, job.optimizer) if saved else Progress()
+    lines = JsonLines(run_dir / "metrics.jsonl", resumed_at=progress.update)
+    results = iter(measured or [])
+    observer = RunObserver(
+        run_dir,
+        job,
+        settings,
+        lambda: next(results, {}),
+        lines,
+        NoTracker(),
+        lambda *_: None,
+        Stop(progress, stop_at),
+    )
+    fit(job, settings, progress, observer)
+    lines.close()
+    return model
+
+
+@pytest.mark.parametrize("stop_at", [1, 6, 12])
+def test_stopped_and_resumed_equals_never_stopped(tmp_path: Path, stop_at: int) -> None:
+    whole = train(tmp_path / "whole", max_updates=15)
+    train(tmp_path / "parts", stop_at=stop_at, max_updates=15)
+    resumed = train(tmp_path / "parts", max_updates=15)
+    for name, value in whole.state_dict().items():
+        assert resumed.state_dict()[name].equal(value), name
+
+
+def test_each_update_is_logged_once_though_the_run_was_killed_after_its_last_checkpoint(tmp_path: Path) -> None:
+    train(tmp_path, stop_at=6, max_updates=15)
+    with (tmp_path / "metrics.jsonl").open("a") as file:
+        file.write('{"update": 7}\n{"update": 8}\n{"upd')
+    train(tmp_path, max_updates=15)
+    import json
+
+    assert [json.loads(line)["update"] for line in (tmp_path / "metrics.jsonl").open()] == list(range(1, 16))
+
+
+def test_accumulated_batches_give_the_gradient_of_one_large_batch() -> None:
+    model = Toy().eval()
+    taken = [batch for *_, batch in (next(BATCHES.from_position(1, i)) for i in range(3))]
+    one_update(toy_job(model), taken, TrainingSettings(max_updates=1))
+    together = model.embed.weight.grad
+    model.zero_grad()
+    pieces = [int(batch.tgt_lengths.sum()) for batch in taken]
+    total = torch.zeros_like(model.embed.weight)
+    for batch, count in zip(taken, pieces, strict=True):
+        model.zero_grad()
+        one_update(toy_job(model), [batch], TrainingSettings(max_updates=1))
+        assert model.embed.weight.grad is not None
+        total += model.embed.weight.grad * count / sum(pieces)
+    assert_close(together, total)
+
+
+@pytest.mark.parametrize("precision", ["fp32", "bf16"])
+def test_a_batch_is_learned_by_heart(precision: str) -> None:
+    model = Toy().eval()
+    batch = next(BATCHES.from_position(1, 0))[2]
+    job = toy_job(model, precision=precision)
+    losses = []
+    for _ in range(60):
+        nll, count = one_update(job, [batch], TrainingSettings(max_updates=1))
+        losses.append(nll.item() / count)
+        job.optimizer.step()
+        job.optimizer.zero_grad()
+    assert losses[-1] < 0.4 * losses[0]
+
+
+def test_tied_weights_are_saved_once_and_are_one_tensor_again(tmp_path: Path) -> None:
+    train(tmp_path, max_updates=8)
+    model = Toy()
+    checkpoint.load_weights(tmp_path / checkpoint.LAST, model)
+    assert model.out.weight is model.embed.weight
+    assert sum(p.numel() for p in model.parameters()) == V * D + 2 * D * D + D
+    assert checkpoint.update_of(tmp_path / checkpoint.LAST) == 8
+
+
+def test_the_average_is_the_mean_of_the_last_validations(tmp_path: Path) -> None:
+    train(tmp_path, max_updates=12, average_last=2)
+    kept = sorted(path.name for path in (tmp_path / "checkpoints").iterdir())
+    assert kept == ["12.safetensors", "8.safetensors"]
+    checkpoint.average([tmp_path / "checkpoints" / name for name in kept], tmp_path / "mean.safetensors")
+    models = [Toy() for _ in range(3)]
+    for model, path in zip(models, [*kept, "../mean.safetensors"], strict=True):
+        checkpoint.load_weights(tmp_path / "checkpoints" / path, model)
+    assert_close(models[2].embed.weight, (models[0].embed.weight + models[1].embed.weight) / 2)
+
+
+def test_the_best_weights_are_kept_and_patience_ends_the_training(tmp_path: Path) -> None:
+    measured = [{"valid/nll": 1.0, "valid/bleu": bleu} for bleu in (1.0, 9.0, 3.0, 4.0, 20.0)]
+    train(tmp_path, measured=measured, max_updates=100, patience=2)
+    assert checkpoint.update_of(tmp_path / checkpoint.BEST) == 8
+    assert checkpoint.update_of(tmp_path / checkpoint.LAST) == 16
+
+
+def test_epochs_are_a_budget_too() -> None:
+    per_epoch = len(BATCHES.plan(1))
+    assert TrainingSettings(max_epochs=2).last_update(per_epoch) == 2 * per_epoch
+    assert TrainingSettings(max_epochs=2, max_updates=3).last_update(per_epoch) == 3
+    assert TrainingSettings(max_minutes=1).last_update(per_epoch) is None
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {},
+        {"max_updates": 0},
+        {"max_epochs": -1},
+        {"max_updates": 1, "accumulate": 0},
+        {"max_updates": 1, "label_smoothing": 1.0},
+        {"max_updates": 1, "monitor": "loss"},
+    ],
+)
+def test_settings_that_cannot_work_are_refused(changes: dict[str, object]) -> None:
+    with pytest.raises(ConfigError, match=r"training\."):
+        TrainingSettings(**changes)  # type: ignore[arg-type]
+
+
+def test_a_diverged_training_stops_and_keeps_the_last_good_checkpoint(tmp_path: Path) -> None:
+    train(tmp_path, stop_at=4, max_updates=15)
+    before = (tmp_path / checkpoint.LAST).read_bytes()
+    state = checkpoint.load_resume(tmp_path)
+    assert state is not None
+    state["model"]["mix.weight"].fill_(float("nan"))
+    checkpoint.save_resume(tmp_path, state)
+    with pytest.raises(UserError, match="diverged"):
+        train(tmp_path, max_updates=15)
+    assert (tmp_path / checkpoint.LAST).read_bytes() == before
+
+
+def test_a_damaged_resume_file_is_named(tmp_path: Path) -> None:
+    (tmp_path / checkpoint.RESUME).write_bytes(b"not a checkpoint")
+    with pytest.raises(UserError, match=r"resume\.pt"):
+        checkpoint.load_resume(tmp_path)
