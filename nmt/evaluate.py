@@ -1,0 +1,293 @@
+"""Program: translations against references.      python -m nmt.evaluate checkpoint=RUN
+
+Or without a model, for translations from anywhere: hypotheses=FILE references=FILE source=FILE.
+"""
+
+import dataclasses
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from omegaconf import DictConfig, ListConfig
+
+from nmt.cli import program, say
+from nmt.data.corpus import TestSet
+from nmt.data.text import read_lines
+from nmt.errors import ConfigError, UserError
+from nmt.evaluation.bootstrap import Bootstrap
+from nmt.evaluation.checks import require_equal_counts
+from nmt.evaluation.report import text_report
+from nmt.evaluation.scores import Scores, score
+from nmt.evaluation.store import file_sha256, lines_sha256, read_stored, require_writable, to_json, write_text
+from nmt.record import record
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:  # torch takes seconds to import, and scoring files needs none
+    from nmt.run import Run
+
+
+class Scoring(NamedTuple):
+    """How to score, whatever is scored."""
+
+    language: str | None  # None: what the run says
+    bootstrap: Bootstrap
+    ter: bool
+
+
+class Test(NamedTuple):
+    """A test set, and where it is from."""
+
+    set: TestSet
+    data: str
+    source_language: str
+    target_language: str
+
+
+class Translations(NamedTuple):
+    """What a run made of the sources, best hypotheses only."""
+
+    texts: list[str]
+    capped: int
+    split: int  # sources translated in parts
+    seconds: float
+
+
+@program("evaluate")
+def main(cfg: DictConfig) -> None:
+    for evaluation in evaluations(cfg):
+        print(to_json(evaluation, indent=None) if cfg.json else text_report(evaluation), flush=True)
+
+
+def evaluations(cfg: DictConfig) -> Iterator[dict[str, Any]]:
+    """One after the other, each written where it belongs before it comes out."""
+    scoring = Scoring(cfg.target_language, Bootstrap(cfg.bootstrap.resamples, cfg.bootstrap.seed), cfg.ter)
+    checkpoints, files = paths(cfg.checkpoint), paths(cfg.hypotheses)
+    check_settings(cfg, checkpoints, files)
+    for path in files:
+        yield evaluate_file(path, cfg, scoring)
+    for path in checkpoints:
+        yield evaluate_run(path, cfg, scoring, several=len(checkpoints) > 1)
+
+
+def paths(value: str | ListConfig | None) -> list[str]:
+    """None, one path, a list, or A,B (unless a file has that very name) -> paths, each once."""
+    if value is None:
+        return []
+    if not isinstance(value, str):
+        return list(dict.fromkeys(str(item) for item in value))
+    if "," in value and not Path(value).expanduser().exists():
+        return list(dict.fromkeys(part.strip() for part in value.split(",") if part.strip()))
+    return [value]
+
+
+def check_settings(cfg: DictConfig, checkpoints: Sequence[str], files: Sequence[str]) -> None:
+    """ConfigError, before anything is computed, where the settings do not say what to score against what."""
+    if not checkpoints and not files:
+        raise ConfigError("what to evaluate? give checkpoint=RUN, or hypotheses=FILE references=FILE")
+    if checkpoints and files:
+        raise ConfigError("give checkpoint=RUN, or hypotheses=FILE references=FILE, not both")
+    if files and not cfg.references:
+        raise ConfigError("hypotheses=FILE needs references=FILE, or references=[FILE,FILE] for several translators")
+    if files and (cfg.test.src or cfg.test.ref):
+        raise ConfigError("test.src and test.ref go with checkpoint=; beside hypotheses= give source= and references=")
+    if checkpoints and (cfg.references or cfg.source):
+        raise ConfigError("references= and source= go with hypotheses=; beside checkpoint= give test.src=, test.ref=")
+    if cfg.test.src and not cfg.test.ref:
+        raise ConfigError("test.src=FILE needs test.ref=FILE; to translate alone: python -m nmt.translate")
+    if cfg.test.ref and not cfg.test.src:
+        raise ConfigError("test.ref=FILE needs test.src=FILE, the text to be translated")
+    if cfg.test.name and Path(cfg.test.name).name != cfg.test.name:
+        raise ConfigError(f"test.name={cfg.test.name}: it names a file in a folder; leave / out")
+    for path in checkpoints:
+        if not Path(path).expanduser().exists():
+            raise UserError(f"there is no checkpoint at {path}; give the run directory of a trained system")
+    names = [Path(path).resolve().name for path in checkpoints or files]
+    if cfg.output and len(set(names)) < len(names):
+        raise ConfigError("output= is one folder, and two of the systems have the same name; evaluate them one by one")
+
+
+def read_test(name: str | None, source: str, references: Sequence[str]) -> TestSet:
+    """A file pair, or one source with several references; UserError with files and counts where they differ."""
+    texts = {path: list(read_lines(path)) for path in (source, *references)}
+    require_equal_counts({path: len(lines) for path, lines in texts.items()})
+    return TestSet(name or plain_name(source), texts[source], [texts[path] for path in references])
+
+
+def plain_name(path: str) -> str:
+    """news.en.gz -> news.en"""
+    return Path(path).name.removesuffix(".gz")
+
+
+def evaluate_file(path: str, cfg: DictConfig, scoring: Scoring) -> dict[str, Any]:
+    """Translations that someone else made."""
+    references = paths(cfg.references)
+    sources = list(read_lines(cfg.source)) if cfg.source else None
+    texts = [list(read_lines(reference)) for reference in references]
+    hypotheses = list(read_lines(path))
+    counts = {path: len(hypotheses), **dict(zip(references, map(len, texts), strict=True))}
+    require_equal_counts(counts if sources is None else {**counts, cfg.source: len(sources)})
+    if sources is None:
+        say("no source= given: no scores by length")
+    test = Test(TestSet(cfg.test.name or plain_name(references[0]), sources or [], texts), "files", "", "")
+    scores = score(hypotheses, texts, sources, scoring.language or "", scoring.bootstrap, scoring.ter)
+    name = plain_name(path)
+    evaluation = {
+        **dict.fromkeys(("seed", "updates", "parameters", "search", "capped", "seconds")),
+        **assemble(test, scores, scoring, hypotheses),
+        "system": name,
+        "run": name,
+        "record": record(),
+    }
+    if not cfg.output:
+        return evaluation
+    folder = Path(cfg.output).expanduser()
+    require_writable(folder)
+    write_text(folder / f"{name}.json", to_json(evaluation) + "\n")
+    say(f"written: {folder / name}.json")
+    return evaluation
+
+
+def evaluate_run(path: str, cfg: DictConfig, scoring: Scoring, several: bool) -> dict[str, Any]:
+    """Translate a test set with a run, unless that was done before, and score it."""
+    from nmt.run import load_run
+
+    run = load_run(path)
+    test = run_test(run, cfg.test)
+    folder = run.path / "evaluation"
+    if cfg.output:
+        folder = Path(cfg.output).expanduser() / (run.path.resolve().name if several else "")
+    search = search_values(cfg)
+    made_by = {
+        "weights_sha256": file_sha256(run.weights),
+        "max_src_pieces": cfg.max_src_pieces or run.config["batching"]["max_pieces"],
+        "search": {key: value for key, value in search.items() if key != "batch"},
+    }
+    stored = read_stored(folder, test.set.name)
+    translations = None if cfg.force or stored is None else reusable(stored, made_by, test)
+    if translations:
+        say(f"{run.name}: translations of {test.set.name} are there ({folder}); translated again with force=true")
+    else:
+        require_writable(folder)
+        translations = translate(run, test, cfg, search)
+
+    language = scoring.language if scoring.language is not None else test.target_language
+    scores = score(translations.texts, test.set.references, test.set.sources, language, scoring.bootstrap, scoring.ter)
+    evaluation = {
+        "system": run.name,
+        "run": run.path.resolve().name,
+        "seed": run.seed,
+        "updates": run.updates,
+        "parameters": run.parameters,
+        **assemble(test, scores, scoring, translations.texts),
+        **made_by,
+        "capped": translations.capped,
+        "split": translations.split,
+        "seconds": round(translations.seconds, 2),
+        "record": record(),
+    }
+    if translations.split:
+        evaluation["warnings"].append(
+            f"{translations.split:,} sources have more than {made_by['max_src_pieces']} pieces; "
+            f"they were translated in parts"
+        )
+    return keep(evaluation, translations.texts, folder, stored[0] if stored else None)
+
+
+def run_test(run: "Run", wanted: DictConfig) -> Test:
+    """The file pair that was asked for, or one of the run's own test sets."""
+    corpus = run.corpus()
+    languages = (corpus.source_language, corpus.target_language)
+    if wanted.src:
+        return Test(read_test(wanted.name, wanted.src, paths(wanted.ref)), "files", *languages)
+    sets = corpus.test_sets()
+    name = wanted.name or "test"
+    if name not in sets:
+        there = f"it has: {', '.join(sets)}" if sets else "it has none"
+        raise UserError(f"{run.path} has no test set {name} ({there}); give a file pair: test.src=FILE test.ref=FILE")
+    found = dataclasses.replace(sets[name], name=name)
+    counts = {f"the sources of {name}": len(found.sources)}
+    counts |= {f"its references {k}": len(stream) for k, stream in enumerate(found.references, start=1)}
+    require_equal_counts(counts)
+    return Test(found, corpus.name, *languages)
+
+
+def search_values(cfg: DictConfig) -> dict[str, Any]:
+    """beam, length_penalty and the others, checked; evaluation wants one translation a sentence."""
+    from nmt.decoding.search import SearchSettings
+
+    names = [field.name for field in dataclasses.fields(SearchSettings)]
+    return dataclasses.asdict(SearchSettings(**{**{name: cfg[name] for name in names}, "n_best": 1}))
+
+
+def translate(run: "Run", test: Test, cfg: DictConfig, search: Mapping[str, Any]) -> Translations:
+    """All the sources, with a bar on a terminal and one line at the start and at the end anywhere."""
+    import torch
+
+    from nmt.decoding.search import SearchSettings
+    from nmt.run import choose_device
+
+    if cfg.threads:
+        torch.set_num_threads(cfg.threads)
+    device = choose_device(cfg.device)
+    sources = test.set.sources
+    say(f"{run.name}: translating {test.set.name}, {len(sources):,} sentences, on {device}")
+    start = time.perf_counter()
+    found = run.translator(device, cfg.max_src_pieces).hypotheses(sources, SearchSettings(**search), progress=True)
+    seconds = time.perf_counter() - start
+    say(f"{run.name}: {len(sources):,} sentences in {seconds:.1f} s")
+    best = [hypotheses[0] for hypotheses in found]
+    capped, split = sum(h.capped for h in best), sum(h.source_split > 1 for h in best)
+    return Translations([h.text for h in best], capped, split, seconds)
+
+
+def reusable(stored: tuple[dict[str, Any], list[str]], made_by: Mapping[str, Any], test: Test) -> Translations | None:
+    """The stored translations where the same weights made them of the same sources by the same search."""
+    evaluation, texts = stored
+    try:
+        same = all(evaluation[key] == value for key, value in made_by.items())
+        if not same or evaluation["test"]["source_sha256"] != lines_sha256(test.set.sources):
+            return None
+        return Translations(texts, evaluation["capped"], evaluation["split"], evaluation["seconds"])
+    except (KeyError, TypeError):
+        return None
+
+
+def assemble(test: Test, scores: Scores, scoring: Scoring, hypotheses: Sequence[str]) -> dict[str, Any]:
+    """What every evaluation says, whoever translated."""
+    return {
+        "test": {
+            "name": test.set.name,
+            "data": test.data,
+            "source_language": test.source_language,
+            "target_language": test.target_language if scoring.language is None else scoring.language,
+            "sentences": len(hypotheses),
+            "source_sha256": lines_sha256(test.set.sources) if test.set.sources else None,
+            "references_sha256": [lines_sha256(lines) for lines in test.set.references],
+        },
+        "hypotheses_sha256": lines_sha256(hypotheses),
+        "metrics": scores.metrics,
+        "by_length": scores.by_length,
+        "bootstrap": scores.bootstrap,
+        "warnings": scores.warnings,
+    }
+
+
+def keep(
+    evaluation: dict[str, Any], hypotheses: Sequence[str], folder: Path, stored: Mapping[str, Any] | None
+) -> dict[str, Any]:
+    """Write both files; where the stored evaluation says the same, it stays, and its record with it."""
+    name = evaluation["test"]["name"]
+    if stored is not None and {**evaluation, "record": None} == {**stored, "record": None}:
+        with suppress(OSError):  # a read-only folder
+            (folder / f"{name}.json").touch()  # newer than the weights: this evaluation is theirs
+        return dict(stored)
+    write_text(folder / f"{name}.hyp.txt", "".join(f"{line}\n" for line in hypotheses))
+    write_text(folder / f"{name}.json", to_json(evaluation) + "\n")
+    say(f"written: {folder / name}.json and .hyp.txt")
+    return evaluation
+
+
+if __name__ == "__main__":
+    main()

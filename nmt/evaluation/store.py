@@ -1,0 +1,65 @@
+"""Evaluations on disk: strict JSON and the hypotheses beside it, each written whole or not at all."""
+
+import hashlib
+import json
+import os
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+from nmt.data.text import read_lines
+from nmt.errors import UserError
+
+
+def lines_sha256(lines: Iterable[str]) -> str:
+    """SHA-256 of lines, each with its newline: that of a plain text file that holds them."""
+    digest = hashlib.sha256()
+    for line in lines:
+        digest.update(line.encode("utf-8") + b"\n")
+    return digest.hexdigest()
+
+
+def file_sha256(path: Path) -> str:
+    """SHA-256 of a file's bytes."""
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def require_writable(folder: Path) -> None:
+    """Make the folder; UserError, before anything is computed, where nothing can be written into it."""
+    probe = folder / f".probe.{os.getpid()}.tmp"
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        probe.touch()
+        probe.unlink()
+    except OSError as error:
+        reason = error.strerror or error
+        raise UserError(f"cannot write into {folder} ({reason}); name another folder with output=FOLDER") from None
+
+
+def write_text(path: Path, text: str) -> None:
+    """Write a temporary file beside `path`, then put it in place in one move."""
+    temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
+    try:
+        temporary.write_text(text, encoding="utf-8", newline="\n")
+        os.replace(temporary, path)
+    except OSError as error:
+        raise UserError(f"cannot write {path}: {error.strerror or error}") from None
+    finally:
+        temporary.unlink(missing_ok=True)
+
+
+def to_json(value: dict[str, Any], indent: int | None = 1) -> str:
+    """Strict JSON: NaN or infinity is an error here and not in the reader's program."""
+    return json.dumps(value, ensure_ascii=False, allow_nan=False, indent=indent)
+
+
+def read_stored(folder: Path, name: str) -> tuple[dict[str, Any], list[str]] | None:
+    """An evaluation and its hypotheses; None where there is none, or where its parts do not belong together."""
+    try:
+        stored = json.loads((folder / f"{name}.json").read_text(encoding="utf-8"))
+        hypotheses = list(read_lines(folder / f"{name}.hyp.txt"))
+        fits = stored["hypotheses_sha256"] == lines_sha256(hypotheses)
+    except (OSError, ValueError, KeyError, TypeError, UserError):
+        return None
+    return (stored, hypotheses) if fits else None

@@ -1,0 +1,74 @@
+"""What is said about texts before their scores are believed."""
+
+import pytest
+
+from nmt.errors import UserError
+from nmt.evaluation.checks import require_equal_counts, warnings
+from nmt.evaluation.scores import score
+
+
+def test_different_counts_are_refused_with_every_name_and_count() -> None:
+    with pytest.raises(UserError, match=r"h has 2 lines, r has 1 line;"):
+        require_equal_counts({"h": 2, "r": 1})
+
+
+def test_nothing_to_score_is_refused() -> None:
+    with pytest.raises(UserError, match="no line"):
+        score([], [[]])
+
+
+@pytest.mark.parametrize("shape", [(2, 1, 2), (1, 2, 1), (2, 2, 1)])
+def test_scoring_never_cuts_the_longer_side(shape: tuple[int, int, int]) -> None:
+    hypotheses, references, sources = (["a b c d"] * count for count in shape)
+    with pytest.raises(UserError, match="counts differ"):
+        score(hypotheses, [references], sources)
+
+
+def test_entities_that_references_lack_are_counted() -> None:
+    hypotheses = ["he said &quot;yes of course&quot; today", "salt &amp; pepper on the table"]
+    references = ['he said "yes of course" today', "salt & pepper on the table"]
+    (warning,) = warnings(hypotheses, [references], None, "13a")
+    assert "2 hypotheses hold entities" in warning
+    assert "lines 1, 2" in warning
+
+
+def test_entities_of_the_references_and_plain_ampersands_are_no_fault() -> None:
+    lines = ["an &eacute; in HTML", "AT&T; and R&D", "&#233;"]
+    assert warnings(lines, [lines], None, "13a") == []
+    assert warnings(["AT&T; R&D &"], [["x"]], None, "13a") == []
+
+
+def test_many_line_numbers_are_cut_short() -> None:
+    (warning,) = warnings(["a"] * 41, [[""] * 41], None, "13a")
+    assert "(41 in all)" in warning
+    assert "11" not in warning
+
+
+def test_an_empty_line_in_one_of_two_reference_files_names_the_file() -> None:
+    (warning,) = warnings(["a"], [["a"], [""]], None, "13a")
+    assert "reference file 2" in warning
+
+
+@pytest.mark.parametrize(
+    ("line", "hint"),
+    [
+        ("先生は毎朝庭を歩く。", "ja"),
+        ("我们今天去公园散步。", "zh"),
+        ("우리는 공원에 간다", "ko"),
+        ("เราไปเดินเล่น", "th"),
+    ],
+)
+def test_a_script_that_13a_cannot_cut_is_named(line: str, hint: str) -> None:
+    (warning,) = warnings([line], [[line]], None, "13a")
+    assert f"target_language={hint}" in warning
+
+
+def test_greek_and_a_single_foreign_word_raise_no_alarm() -> None:
+    lines = ["ο σκύλος κοιμάται", "the word 公园 means park"]
+    assert warnings(lines, [lines], None, "13a") == []
+
+
+def test_tokenized_hypotheses_are_pointed_out() -> None:
+    lines = ["he comes ."] * 100
+    assert any("tokenized" in warning for warning in warnings(lines, [lines], None, "13a"))
+    assert warnings(lines[1:], [lines[1:]], None, "13a") == []
