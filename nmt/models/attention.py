@@ -1,0 +1,208 @@
+"""Where a recurrent decoder looks: scorers, and the controls that look nowhere.
+
+A scorer turns the encoder states into keys once a sentence; then each query gives a context. Queries are
+(B, T, D): T is 1 inside a recurrence and the whole sentence where the decoder does not feed its look back.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from typing import Any, NamedTuple
+
+import torch
+from torch import Tensor, nn
+from torch.autograd.function import once_differentiable
+
+from nmt.errors import ConfigError
+from nmt.models.precision import wide
+
+
+class Memory(NamedTuple):
+    """The encoded source batch; made once, read at every target step."""
+
+    states: Tensor  # (B, S, E)
+    keys: Tensor  # (B, S, A) the states as the scorer wants them
+    summary: Tensor  # (B, E) the whole sentence in one vector
+    mask: Tensor  # (B, S) True where a piece is real
+
+
+class Attention(nn.Module, ABC):
+    """Built by the decoder as Attention(query_size=D, encoder_size=E); further settings come from its YAML."""
+
+    context_size: int  # width of the context it gives
+    looks: bool = True  # False where there are no weights to show
+
+    @abstractmethod
+    def keys(self, states: Tensor) -> Tensor:
+        """Encoder states (B, S, E) -> what is compared with queries, (B, S, A)."""
+
+    @abstractmethod
+    def forward(self, query: Tensor, memory: Memory) -> tuple[Tensor, Tensor]:
+        """Queries (B, T, D) -> contexts (B, T, context_size) and weights (B, T, S)."""
+
+
+def look(scores: Tensor, memory: Memory) -> tuple[Tensor, Tensor]:
+    """Scores (B, T, S) -> context = sum_s w_s h_s, (B, T, E), and w = softmax(scores) over real pieces, (B, T, S).
+
+    A row without a real piece gives zeros: the lowest finite number, not -inf, goes in before the softmax.
+    """
+    padding = ~memory.mask[:, None, :]
+    scores = wide(scores)
+    weights = scores.masked_fill(padding, torch.finfo(scores.dtype).min).softmax(dim=-1).masked_fill(padding, 0.0)
+    return torch.bmm(weights.to(memory.states.dtype), memory.states), weights
+
+
+class Additive(Attention):
+    """score(s, h) = v . tanh(W s + U h)      arXiv:1409.0473, A.1.2.
+
+    The plain form of Luong's concat, v . tanh(W [s; h]), is the same function: W and U are its two halves.
+    """
+
+    def __init__(self, query_size: int, encoder_size: int, size: int) -> None:
+        super().__init__()
+        self.context_size = encoder_size
+        self.W = nn.Linear(query_size, size, bias=False)
+        self.U = nn.Linear(encoder_size, size, bias=False)
+        self.v = nn.Parameter(torch.empty(size))
+        nn.init.xavier_uniform_(self.W.weight)
+        nn.init.xavier_uniform_(self.U.weight)
+        nn.init.uniform_(self.v, -(size**-0.5), size**-0.5)
+
+    def keys(self, states: Tensor) -> Tensor:
+        return wide(self.U(states))  # scores are made in float32: the CPU's sigmoid is fastest there
+
+    def forward(self, query: Tensor, memory: Memory) -> tuple[Tensor, Tensor]:
+        return look(additive_scores(wide(self.W(query)), memory.keys, self.v), memory)
+
+
+class Dot(Attention):
+    """score(s, h) = s . h      arXiv:1508.04025, 3.1."""
+
+    def __init__(self, query_size: int, encoder_size: int) -> None:
+        super().__init__()
+        demand_equal("dot", query_size, encoder_size)
+        self.context_size = encoder_size
+
+    def keys(self, states: Tensor) -> Tensor:
+        return states
+
+    def forward(self, query: Tensor, memory: Memory) -> tuple[Tensor, Tensor]:
+        return look(torch.bmm(query.to(memory.keys.dtype), memory.keys.mT), memory)
+
+
+class ScaledDot(Attention):
+    """score(s, h) = s . h / sqrt(D)      arXiv:1706.03762, 3.2.1."""
+
+    def __init__(self, query_size: int, encoder_size: int) -> None:
+        super().__init__()
+        demand_equal("scaled_dot", query_size, encoder_size)
+        self.context_size = encoder_size
+        self.scale = query_size**-0.5
+
+    def keys(self, states: Tensor) -> Tensor:
+        return states
+
+    def forward(self, query: Tensor, memory: Memory) -> tuple[Tensor, Tensor]:
+        return look(torch.bmm((self.scale * query).to(memory.keys.dtype), memory.keys.mT), memory)
+
+
+class General(Attention):
+    """score(s, h) = s . W h      arXiv:1508.04025, 3.1."""
+
+    def __init__(self, query_size: int, encoder_size: int) -> None:
+        super().__init__()
+        self.context_size = encoder_size
+        self.W = nn.Linear(encoder_size, query_size, bias=False)
+        nn.init.xavier_uniform_(self.W.weight)
+
+    def keys(self, states: Tensor) -> Tensor:
+        return self.W(states)
+
+    def forward(self, query: Tensor, memory: Memory) -> tuple[Tensor, Tensor]:
+        return look(torch.bmm(query.to(memory.keys.dtype), memory.keys.mT), memory)
+
+
+class FixedContext(Attention):
+    """No attention: the same summary at every step. This is the bottleneck under study (arXiv:1406.1078)."""
+
+    looks = False
+
+    def __init__(self, query_size: int, encoder_size: int) -> None:
+        super().__init__()
+        self.context_size = encoder_size
+
+    def keys(self, states: Tensor) -> Tensor:
+        return states[..., :0]
+
+    def forward(self, query: Tensor, memory: Memory) -> tuple[Tensor, Tensor]:
+        nowhere = memory.mask.new_zeros(1, 1, 1, dtype=torch.float32).expand(*query.shape[:2], memory.mask.size(1))
+        return memory.summary[:, None].expand(-1, query.size(1), -1), nowhere
+
+
+class InitialStateOnly(Attention):
+    """No attention and no context: the summary only starts the decoder (arXiv:1409.3215)."""
+
+    looks = False
+    context_size = 0
+
+    def __init__(self, query_size: int, encoder_size: int) -> None:
+        super().__init__()
+
+    def keys(self, states: Tensor) -> Tensor:
+        return states[..., :0]
+
+    def forward(self, query: Tensor, memory: Memory) -> tuple[Tensor, Tensor]:
+        nowhere = memory.mask.new_zeros(1, 1, 1, dtype=torch.float32).expand(*query.shape[:2], memory.mask.size(1))
+        return query[..., :0], nowhere
+
+
+def demand_equal(name: str, query_size: int, encoder_size: int) -> None:
+    """A dot product needs two vectors of one length."""
+    if query_size != encoder_size:
+        raise ConfigError(
+            f"attention={name} compares decoder states of {query_size} numbers with encoder states of {encoder_size}: "
+            "make them equal (model.hidden_size = 2 x model.encoder_size if bidirectional) or use attention=general"
+        )
+
+
+def additive_scores(query: Tensor, keys: Tensor, v: Tensor) -> Tensor:
+    """v . tanh(q_t + k_s): (B, T, A), (B, S, A), (A,) -> (B, T, S), without keeping any (B, S, A) for backward."""
+    return AdditiveScores.apply(query, keys, v)
+
+
+def additive_scores_explicit(query: Tensor, keys: Tensor, v: Tensor) -> Tensor:
+    """The same, written out; it holds (B, T, S, A)."""
+    return torch.tanh(query[:, :, None] + keys[:, None]) @ v
+
+
+class AdditiveScores(torch.autograd.Function):
+    """tanh z = 2 sigma(2z) - 1, its derivative 4 sigma (1 - sigma); backward makes sigma again.
+
+    Of a Bahdanau step on CPU the tanh over (B, S, A) would be the most costly part: the sigmoid is six times faster.
+    """
+
+    @staticmethod
+    def forward(ctx: Any, query: Tensor, keys: Tensor, v: Tensor) -> Tensor:
+        ctx.save_for_backward(query, keys, v)
+        with torch.autocast(query.device.type, enabled=False):
+            columns = [sigmoid_of_twice(q, keys) @ v for q in query.unbind(1)]
+            return 2 * torch.stack(columns, dim=1) - v.sum()
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        query, keys, v = ctx.saved_tensors
+        grad_queries, grad_keys, grad_v = [], torch.zeros(()), -grad.sum()
+        with torch.autocast(query.device.type, enabled=False):
+            for q, g in zip(query.unbind(1), grad.unsqueeze(-1).unbind(1), strict=True):  # (B, A), (B, S, 1)
+                sigma = sigmoid_of_twice(q, keys)
+                grad_v = grad_v + 2 * (g.flatten() @ sigma.flatten(0, 1))
+                slope = torch.addcmul(sigma, sigma, sigma, value=-1)  # sigma (1 - sigma), (B, S, A)
+                grad_queries.append(torch.bmm(g.mT, slope))
+                grad_keys = slope.mul_(g) if len(grad_queries) == 1 else grad_keys.add_(slope.mul_(g))
+            return torch.cat(grad_queries, dim=1) * (4 * v), grad_keys.mul_(4 * v), grad_v
+
+
+def sigmoid_of_twice(query: Tensor, keys: Tensor) -> Tensor:
+    """sigma(2 (q + k_s)): (B, A), (B, S, A) -> (B, S, A)."""
+    return torch.add(2 * query[:, None], keys, alpha=2).sigmoid_()

@@ -1,0 +1,142 @@
+"""A run directory: started once, resumed by the same settings only. No absolute path inside."""
+
+import json
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import yaml
+from filelock import FileLock, Timeout
+
+from nmt.data.prepared import SOURCE_MODEL, TARGET_MODEL
+from nmt.data.tokenizer import Tokenizer
+from nmt.errors import ConfigError, UserError
+from nmt.training.checkpoint import write_whole
+
+CONFIG, LOCK = "config.yaml", ".lock"
+# What a resume may change; everything else makes another model and is refused.
+FREE_SECTIONS = ("device", "threads", "precision", "tracker", "search", "run_dir", "data_dir", "size")
+FREE_TRAINING = (
+    "max_updates", "max_epochs", "max_minutes", "log_every", "validate_every", "save_minutes", "patience", "monitor",
+    "bleu_sentences", "average_last",
+)  # fmt: skip
+# File names say nothing of content, which is compared by checksum instead.
+FILES = ("train_src", "train_tgt", "valid_src", "valid_tgt", "test_src", "test_tgt", "path", "data_dir")
+
+
+def read_config(folder: Path) -> dict[str, Any]:
+    """The resolved settings with which the run was started."""
+    try:
+        return yaml.safe_load((folder / CONFIG).read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        raise UserError(f"{folder} is not a run directory: it has no {CONFIG}") from None
+    except (yaml.YAMLError, OSError) as error:
+        raise UserError(f"cannot read {folder / CONFIG}: {' '.join(str(error).split())}") from None
+
+
+def portable(config: dict[str, Any]) -> dict[str, Any]:
+    """What is written into the run: no place on this machine; absolute paths become relative to the current folder."""
+
+    def cut(value: Any) -> Any:
+        if isinstance(value, dict):
+            return {key: cut(item) for key, item in value.items()}
+        if isinstance(value, list):
+            return [cut(item) for item in value]
+        return _relative(value) if isinstance(value, str) and os.path.isabs(value) else value
+
+    return {key: cut(value) for key, value in config.items() if key not in ("run_dir", "data_dir", "size")}
+
+
+def _relative(path: str) -> str:
+    try:
+        return os.path.relpath(path)
+    except ValueError:  # Windows: another drive
+        return Path(path).name
+
+
+def differences(old: dict[str, Any], new: dict[str, Any], prefix: str = "") -> list[str]:
+    """'key=old, now new' for each setting that a resume may not change."""
+    found = []
+    for key in sorted({*old, *new}):
+        name = f"{prefix}{key}"
+        if name in FREE_SECTIONS or key in FILES or (prefix == "training." and key in FREE_TRAINING):
+            continue
+        before, now = old.get(key), new.get(key)
+        if isinstance(before, dict) and isinstance(now, dict):
+            found += differences(before, now, f"{name}.")
+        elif before != now:
+            found.append(f"{name}={_shown(before)}, now {_shown(now)}")
+    return found
+
+
+def check_resume(run_dir: Path, config: dict[str, Any]) -> bool:
+    """True where `run_dir` holds a run of these settings; ConfigError, nothing touched, where it holds another."""
+    if not run_dir.exists():
+        return False
+    if not run_dir.is_dir():
+        raise ConfigError(f"run_dir={run_dir} is a file; choose another run_dir")
+    if not (run_dir / CONFIG).exists():
+        if any(path.name != LOCK for path in run_dir.iterdir()):
+            raise ConfigError(f"run_dir={run_dir} is not empty and holds no run; choose another run_dir")
+        return False
+    changed = differences(read_config(run_dir), portable(config))
+    if changed:
+        shown = "; ".join(changed[:5]) + (f"; and {len(changed) - 5} more" if len(changed) > 5 else "")
+        raise ConfigError(
+            f"{run_dir} was started with other settings ({shown}); "
+            f"give those, or run_dir={_free_name(run_dir)} for a new run"
+        )
+    return True
+
+
+@contextmanager
+def locked(run_dir: Path) -> Iterator[None]:
+    """Only one process at a time trains into a directory; the lock goes with the process, whatever ends it."""
+    try:
+        run_dir.mkdir(parents=True, exist_ok=True)
+        lock = FileLock(str(run_dir / LOCK))
+        lock.acquire(timeout=0)
+    except Timeout:
+        raise UserError(f"another process is training in {run_dir}; wait for it, or choose another run_dir") from None
+    except OSError as error:
+        raise UserError(f"cannot write to {run_dir}: {error.strerror}") from None
+    try:
+        yield
+    finally:
+        lock.release()
+
+
+def create(run_dir: Path, config: dict[str, Any], facts: dict[str, Any], source: Tokenizer, target: Tokenizer) -> None:
+    """Write what a new run consists of before its first update; the config last, since it makes the directory a run."""
+    for name, tokenizer in ((SOURCE_MODEL, source), (TARGET_MODEL, target)):
+        write_whole(run_dir / name, partial(_write_bytes, tokenizer.model))
+    text = json.dumps(facts, indent=1, ensure_ascii=False, allow_nan=False) + "\n"
+    write_whole(run_dir / "data.json", lambda to: to.write_text(text, encoding="utf-8"))
+    write_config(run_dir, config)
+
+
+def write_config(run_dir: Path, config: dict[str, Any]) -> None:
+    text = yaml.safe_dump(portable(config), sort_keys=False, allow_unicode=True)
+    write_whole(run_dir / CONFIG, lambda to: to.write_text(text, encoding="utf-8"))
+
+
+def _write_bytes(content: bytes, to: Path) -> None:
+    to.write_bytes(content)
+
+
+def read_facts(run_dir: Path) -> dict[str, Any]:
+    return json.loads((run_dir / "data.json").read_text(encoding="utf-8"))
+
+
+def _shown(value: Any) -> str:
+    return "null" if value is None else str(value)
+
+
+def _free_name(run_dir: Path) -> str:
+    number = 2
+    while os.path.lexists(f"{run_dir}-{number}"):
+        number += 1
+    return f"{run_dir}-{number}"

@@ -1,0 +1,1 @@
+"""The comparison: jobs, table, figure and attention pictures across systems."""

@@ -1,0 +1,28 @@
+"""The comparison is fair only if the four systems are equally large."""
+
+import pytest
+import torch
+from hydra.utils import instantiate
+
+from tests.models.conftest import composed
+
+EXPERIMENTS = ["rnn", "bahdanau", "luong", "transformer"]
+
+
+def parameters(overrides: str, pieces: int) -> int:
+    with torch.device("meta"):
+        model = instantiate(composed(overrides).model)(src_vocab_size=pieces, tgt_vocab_size=pieces, pad_id=0)
+    return sum(parameter.numel() for parameter in model.parameters())
+
+
+@pytest.mark.parametrize("size", ["small", "base"])
+@pytest.mark.parametrize("pieces", [600, 1000, 4000, 8000])
+def test_the_four_systems_agree_in_parameters_within_ten_percent(size, pieces):
+    counts = [parameters(f"experiment={experiment} size={size}", pieces) for experiment in EXPERIMENTS]
+    assert max(counts) <= 1.10 * min(counts), dict(zip(EXPERIMENTS, counts, strict=True))
+
+
+@pytest.mark.parametrize("experiment", EXPERIMENTS)
+def test_base_has_four_to_seven_million_parameters(experiment):
+    assert 4.0e6 <= parameters(f"experiment={experiment} size=base", 4000)
+    assert parameters(f"experiment={experiment} size=base", 8000) <= 7.0e6

@@ -1,0 +1,295 @@
+"""The program, as a user runs it: lines in, lines out, whatever comes, from an untrained run."""
+
+import gzip
+import json
+import os
+import shutil
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+from omegaconf import DictConfig, OmegaConf
+
+import nmt.run
+from nmt.decoding.search import SearchSettings
+from nmt.decoding.streams import writing
+from nmt.errors import ConfigError, UserError
+from nmt.translate import load_translator, search_settings
+from tests.conftest import ROOT, RunProgram, program_environment
+
+CONF = ROOT / "conf"
+WOMEN = [f"a woman with {i} cats walks to the market" for i in range(1, 8)]
+
+
+@pytest.fixture(scope="session")
+def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A run after three updates, trained by the program."""
+    folder = tmp_path_factory.mktemp("translate")
+    numbers = range(1, 101)
+    (folder / "b.en").write_text("".join(f"the man number {i} sees the dog near the house\n" for i in numbers))
+    (folder / "b.fr").write_text("".join(f"l homme numero {i} voit le chien devant la maison\n" for i in numbers))
+    command = "-m nmt.train experiment=bahdanau data=text data.train_src=b.en data.train_tgt=b.fr "
+    command += "run_dir=run training.max_updates=3 tokenizer.vocab_size=310 tokenizer.shrink=true size.embedding=32"
+    done = subprocess.run(
+        [sys.executable, *command.split()], cwd=folder, env=program_environment(), capture_output=True, text=True
+    )
+    assert done.returncode == 0, done.stderr
+    (folder / "b.en").unlink()
+    return folder / "run"
+
+
+@pytest.fixture
+def translate(run_program: RunProgram, run: Path):
+    def translated(*arguments: str, stdin: str | bytes = b"", **where):
+        return run_program("translate", f"checkpoint={run}", *arguments, stdin=stdin, **where)
+
+    return translated
+
+
+ODD = (
+    b"the old dog sleeps\r\n"
+    b"\n \n\t\n\xc2\xa0\n\xe2\x80\x8b\n\xe2\x96\x81\n"
+    b"a \xe2\x96\x81 b\n"
+    b"one\xe2\x80\xa9two\nthree\x0cfour\nfive\x1csix\x1dsix\nseven\reight\n"
+    b'a < b & c > d "e" <b>f</b>\n'
+    b"the old\tdog\n"
+    b"caf\xe9 noir\n"
+    b"\xf0\x9f\x91\xa9\xe2\x80\x8d\xf0\x9f\x94\xac\n"
+    b"last line, no end"
+)
+
+
+def test_every_line_gives_one_line_whatever_it_holds(translate):
+    done = translate("beam=2", stdin=ODD)
+    lines = done.stdout.split("\n")
+    assert done.returncode == 0
+    assert len(lines) - 1 == ODD.count(b"\n") + 1
+    assert lines[-1] == ""
+    assert "".join(lines[1:7]) == ""
+    assert not set(done.stdout) & set("\u2581\ufffd\r\t\x0c\x1c\u2028\u2029")
+    assert not any(made in done.stdout for made in ("&lt;", "&amp;", "&quot;", "@-@", "<pad>", "<s>", "<unk>"))
+    assert "line 15 is not UTF-8 (byte 4 is 0xe9)" in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+def test_it_is_the_same_translation_as_from_python_and_in_any_locale(translate, run):
+    expected = nmt.run.load(run).translate(WOMEN)
+    done = translate(stdin="\n".join(WOMEN) + "\n", env={"LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONIOENCODING": "ascii"})
+    assert done.stdout == "".join(f"{line}\n" for line in expected)
+
+
+def test_n_best_gives_as_many_lines_for_each_and_widens_the_beam(translate):
+    done = translate("n_best=5", "beam=2", "scores=true", "max_extra=9", stdin="the dog\n\nthe cat\n")
+    rows = [line.split("\t") for line in done.stdout.split("\n")[:-1]]
+    assert "beam=5 is used, not 2" in done.stderr
+    assert len(rows) == 15
+    assert all(text == "" for _, text in rows[5:10])
+    for five in (rows[:5], rows[10:]):
+        scores = [float(score) for score, _ in five]
+        assert scores == sorted(scores, reverse=True)
+        assert len({text for _, text in five}) == 5
+
+
+def test_fewer_translations_than_asked_for_are_said_and_lines_stay_in_step(translate):
+    done = translate("n_best=3", "beam=3", "max_ratio=0", "max_extra=0", stdin="the dog\nthe cat\n")
+    assert done.stdout == "\n" * 6
+    assert "fewer than n_best=3 different translations exist for 2 lines" in done.stderr
+
+
+def test_capped_outputs_are_counted(translate, run):
+    settings = SearchSettings(beam=1, max_extra=9)
+    capped = sum(best.capped for [best] in nmt.run.load(run).hypotheses(WOMEN, settings))
+    done = translate("beam=1", "max_extra=9", stdin="\n".join(WOMEN))
+    assert capped > 0
+    assert f"capped: {capped} of 7 " in done.stderr
+
+
+def test_long_lines_are_named(translate):
+    lines = ["the dog", "a" * 2_000, "http://example.org/?q=" + "x%20" * 200, "the cat"]
+    done = translate("beam=1", "max_ratio=0", "max_extra=2", stdin="\n".join(lines) + "\n")
+    assert done.stdout.count("\n") == 4
+    warnings = [line for line in done.stderr.split("\n") if "max_src_pieces" in line]
+    assert [line.split()[:3] for line in warnings] == [["warning:", "line", "2"], ["warning:", "line", "3"]]
+
+
+def test_files_are_read_and_written_whole(translate, tmp_path, run):
+    with gzip.open(tmp_path / "in, (1).gz", "wt") as file:
+        file.write("\n".join(WOMEN))
+    done = translate("input=in, (1).gz", "output=out.txt", "beam=1")
+    assert (done.returncode, done.stdout) == (0, "")
+    expected = nmt.run.load(run).translate(WOMEN, SearchSettings(beam=1))
+    assert (tmp_path / "out.txt").read_bytes() == "".join(f"{line}\n" for line in expected).encode()
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["in, (1).gz", "out.txt"]
+
+
+def test_a_missing_input_is_one_clear_line_and_leaves_nothing(translate, tmp_path):
+    done = translate("input=missing.txt", "output=out")
+    assert (done.returncode, done.stdout) == (1, "")
+    assert done.stderr == "error: cannot read missing.txt: No such file or directory\n"
+    assert list(tmp_path.iterdir()) == []
+
+
+def shipped() -> DictConfig:
+    return OmegaConf.merge(OmegaConf.load(CONF / "search/beam.yaml"), OmegaConf.load(CONF / "translate.yaml"))  # type: ignore[return-value]
+
+
+def configured(run: Path, **values: object) -> DictConfig:
+    return OmegaConf.merge(shipped(), {"checkpoint": str(run)}, values)  # type: ignore[return-value]
+
+
+@pytest.mark.parametrize("wrong", [{"beam": 0}, {"n_best": 0}, {"beam": "many"}, {"batch": 0}, {"length_penalty": -1}])
+def test_a_search_that_cannot_work_is_refused_by_its_key(run, wrong):
+    [(key, value)] = wrong.items()
+    with pytest.raises(ConfigError, match=f"{key}={value}"):
+        search_settings(configured(run, **wrong))
+
+
+@pytest.mark.parametrize("wrong", [{"threads": "many"}, {"threads": 0}, {"max_src_pieces": 0}, {"device": "tpu"}])
+def test_a_setting_that_cannot_work_is_refused_by_its_key(run, wrong):
+    [(key, value)] = wrong.items()
+    with pytest.raises(ConfigError, match=f"{key}={value}"):
+        load_translator(configured(run, **wrong))
+
+
+def test_an_output_that_cannot_be_written_is_refused_by_its_name(tmp_path):
+    with pytest.raises(UserError, match="cannot write"), writing(str(tmp_path / "no/such/folder")):
+        pass
+
+
+def test_an_output_that_is_no_ordinary_file_is_written_as_it_is():
+    with writing(os.devnull) as write:
+        write("text")
+    assert not Path(os.devnull).is_file()
+
+
+def test_without_a_checkpoint_it_says_what_is_missing():
+    with pytest.raises(ConfigError, match="checkpoint=RUN is needed"):
+        load_translator(OmegaConf.load(CONF / "translate.yaml"))  # type: ignore[arg-type]
+
+
+def test_help_names_every_setting(run_program):
+    explained = run_program("translate", "--help").stdout.split("Settings:")[0]
+    missing = [key for key in shipped() if key not in ("defaults", "hydra") and str(key) not in explained]
+    assert missing == []
+
+
+def test_a_copied_read_only_run_translates_from_elsewhere(run_program, run, tmp_path):
+    copy = tmp_path / "a copy"
+    shutil.copytree(run, copy)
+    before = {path: path.stat().st_mtime_ns for path in copy.iterdir()}
+    for path in [*copy.iterdir(), copy]:
+        path.chmod(path.stat().st_mode & ~0o222)
+    try:
+        done = run_program("translate", f"checkpoint={copy}", "beam=1", stdin="the dog\n", cwd=Path("/"))
+        assert done.returncode == 0, done.stderr
+        assert done.stdout.count("\n") == 1
+        assert {path: path.stat().st_mtime_ns for path in copy.iterdir()} == before
+    finally:
+        copy.chmod(0o755)
+
+
+def test_attention_is_an_object_a_line(translate, tmp_path):
+    translate("beam=1", "max_extra=5", "attention_out=a.jsonl", stdin="the dog sleeps\n\nthe cat\n")
+    first, empty, last = [json.loads(line) for line in (tmp_path / "a.jsonl").read_text().split("\n")[:-1]]
+    assert (first["line"], empty["line"], last["line"]) == (1, 2, 3)
+    assert empty["weights"] is None
+    [[weights]] = first["weights"]
+    assert len(weights) == len(first["target_pieces"])
+    assert all(len(row) == len(first["source_pieces"]) for row in weights)
+    assert all(sum(row) == pytest.approx(1, abs=1e-3) for row in weights)
+
+
+def started(run: Path, *arguments: str, **options) -> subprocess.Popen:
+    command = [sys.executable, "-m", "nmt.translate", f"checkpoint={run}", "beam=1", *arguments]
+    return subprocess.Popen(command, env=program_environment(), **options)
+
+
+def test_a_writer_that_waits_for_its_translation_gets_it(run):
+    with started(run, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL) as process:
+        assert process.stdin is not None
+        assert process.stdout is not None
+        for line in (b"the dog\n", b"the old cat\n"):
+            process.stdin.write(line)
+            process.stdin.flush()
+            assert process.stdout.readline().endswith(b"\n")
+        process.stdin.close()
+        assert process.wait(60) == 0
+
+
+def test_a_reader_that_leaves_ends_it_quietly(run):
+    pipes = dict.fromkeys(("stdin", "stdout", "stderr"), subprocess.PIPE)
+    with started(run, "max_ratio=0", "max_extra=3", **pipes) as process:
+        assert process.stdin is not None
+        assert process.stdout is not None
+        assert process.stderr is not None
+        process.stdin.write(b"the dog\n")
+        process.stdin.flush()
+        process.stdout.readline()
+        process.stdout.close()
+        process.stdin.write(b"the cat\n" * 3)
+        process.stdin.close()
+        said = process.stderr.read().decode()
+        assert process.wait(60) == 0
+    assert "Traceback" not in said
+    assert "Broken" not in said
+
+
+def test_ctrl_c_says_where_the_lines_done_so_far_are(run, tmp_path):
+    with started(run, "output=out", cwd=tmp_path, stdin=subprocess.PIPE, stderr=subprocess.PIPE) as process:
+        assert process.stdin is not None
+        assert process.stderr is not None
+        process.stdin.write(b"the dog\n")
+        process.stdin.flush()
+        partial = tmp_path / "out.part"
+        end = time.monotonic() + 60
+        while not (partial.exists() and partial.stat().st_size) and time.monotonic() < end:
+            time.sleep(0.02)
+        process.send_signal(2)
+        said = process.stderr.read().decode()
+        assert process.wait(60) == 130
+    assert "out is not written; what was done so far is in out.part" in said
+    assert "Traceback" not in said
+    assert not (tmp_path / "out").exists()
+
+
+def typed_into(run: Path, *keys: bytes) -> tuple[str, int]:
+    """The screen and the exit code of a session at a terminal; each key is typed at the next prompt."""
+    pty = pytest.importorskip("pty", reason="needs a pseudo-terminal")
+    ours, theirs = pty.openpty()
+    process = started(run, stdin=theirs, stdout=theirs, stderr=theirs, start_new_session=True, preexec_fn=take_terminal)
+    os.close(theirs)
+    screen = b""
+    prompts = 0
+    while True:
+        try:
+            screen += os.read(ours, 1024)
+        except OSError:  # the other side is closed
+            break
+        if screen.endswith(b"> ") and prompts < len(keys):
+            os.write(ours, keys[prompts])
+            prompts += 1
+    os.close(ours)
+    return screen.decode(), process.wait(60)
+
+
+def take_terminal() -> None:
+    import fcntl
+    import termios
+
+    fcntl.ioctl(0, termios.TIOCSCTTY, 0)
+
+
+def test_at_a_terminal_it_prompts_and_ctrl_d_ends(run):
+    screen, code = typed_into(run, b"the dog\n", b"\n", b"\x04")
+    assert code == 0
+    assert screen.count("> ") == 3
+    assert "error" not in screen
+    assert "Traceback" not in screen
+
+
+def test_at_a_terminal_ctrl_c_leaves(run):
+    screen, code = typed_into(run, b"the dog\n", b"\x03")
+    assert code == 130
+    assert "Traceback" not in screen
