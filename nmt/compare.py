@@ -26,8 +26,6 @@ from nmt.study.results import System, group, read_result, refuse_different_tests
 from nmt.study.sentence import Example, example_of
 from nmt.study.table import Comparison, text_table
 
-UNFINISHED = ("running", "interrupted", "failed")
-
 
 class Wanted(NamedTuple):
     """A run that the comparison wants: its directory and the command line that trains it."""
@@ -115,12 +113,11 @@ def _steps(one: Wanted, cfg: DictConfig, handed: Handed) -> tuple[Step, ...]:
 
 def _is_trained(one: Wanted) -> bool:
     """Finished, with the same settings, budget and data; where in doubt no: nmt.train knows what is left to do."""
-    status = one.run_dir / "status.json"
-    if not status.is_file():
-        return False
-    from nmt.run_directory import differences, portable, read_config, read_facts
+    from nmt.run_directory import UNFINISHED, differences, portable, read_config, read_facts, read_status
 
-    state = json.loads(status.read_text(encoding="utf-8"))["state"]
+    state = read_status(one.run_dir)
+    if not state:
+        return False
     before, now = read_config(one.run_dir), portable(one.config)
     if state in UNFINISHED or differences(before, now) or before["training"] != now["training"]:
         return False

@@ -17,6 +17,7 @@ from nmt.errors import ConfigError, UserError
 from nmt.training.checkpoint import write_whole
 
 CONFIG, LOCK = "config.yaml", ".lock"
+UNFINISHED = ("running", "interrupted", "failed")  # states of status.json
 # What a resume may change; everything else makes another model and is refused.
 FREE_SECTIONS = ("device", "threads", "precision", "tracker", "search", "run_dir", "data_dir", "size")
 FREE_TRAINING = (
@@ -129,6 +130,14 @@ def _write_bytes(content: bytes, to: Path) -> None:
 
 def read_facts(run_dir: Path) -> dict[str, Any]:
     return json.loads((run_dir / "data.json").read_text(encoding="utf-8"))
+
+
+def read_status(run_dir: Path) -> str:
+    """How the run stands, as status.json says; empty where there is none."""
+    try:
+        return str(json.loads((run_dir / "status.json").read_text(encoding="utf-8"))["state"])
+    except (OSError, ValueError, KeyError):
+        return ""
 
 
 def _shown(value: Any) -> str:

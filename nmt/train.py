@@ -92,12 +92,16 @@ class Training:
     def run(self, tracker: Tracker) -> None:
         saved = checkpoint.load_resume(self.run_dir)
         progress = restore(saved, self.job.model, self.job.optimizer) if saved else Progress()
+        facts = {"parameters": count_parameters(self.job.model), "budget": _budget(self.config), "record": record()}
         if ending := self.settings.ending(progress, self.job.last):
             say(f"{self.run_dir}: {ending} already; {progress.update} updates are done")
+            if (
+                run_directory.read_status(self.run_dir) in run_directory.UNFINISHED
+            ):  # stopped before, and the budget is smaller now
+                write_status(self.run_dir, _state(ending), progress, **facts)
             return
         self.say_start(progress)
         self.say_estimate(progress)
-        facts = {"parameters": count_parameters(self.job.model), "budget": _budget(self.config), "record": record()}
         write_status(self.run_dir, "running", progress, **facts)
         run_directory.write_config(self.run_dir, self.config)
         lines = JsonLines(self.run_dir / "metrics.jsonl", resumed_at=progress.update)
@@ -110,7 +114,7 @@ class Training:
             ending = fit(self.job, self.settings, progress, observer)
             observer.average(progress)
         finally:
-            write_status(self.run_dir, ending.split(" (")[0], progress, **facts)
+            write_status(self.run_dir, _state(ending), progress, **facts)
             lines.close()
             tracker.close(exit_code=int(ending == "failed"))
         if ending == INTERRUPTED:
@@ -169,6 +173,11 @@ class Training:
             f"  update {progress.update}{of}  epoch {progress.epoch}  nll {metrics['train/nll']:.3f}  "
             f"lr {metrics['learning_rate']:.2e}  {speed:,.0f} pieces/s  {_clock(left)} left"
         )
+
+
+def _state(ending: str) -> str:
+    """'finished (1500 updates)' -> 'finished'."""
+    return ending.split(" (")[0]
 
 
 def _budget(config: dict[str, Any]) -> dict[str, Any]:

@@ -2,7 +2,6 @@
 
 import dataclasses
 import json
-import os
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
@@ -33,15 +32,12 @@ Explain = Callable[[int, str, str], None]
 @program("translate")
 def main(cfg: DictConfig) -> None:
     settings = search_settings(cfg)
-    try:
-        with ExitStack() as files:
-            source = files.enter_context(open_bytes(cfg.input)) if cfg.input else standard_input()
-            write = files.enter_context(writing(cfg.output))
-            translator = load_translator(cfg)
-            explain = files.enter_context(explaining(cfg.attention_out, translator))
-            translate(source, write, explain, translator, settings, cfg.scores, quiet=not cfg.output)
-    except BrokenPipeError:  # the reader, head for one, has what it wants
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    with ExitStack() as files:
+        source = files.enter_context(open_bytes(cfg.input)) if cfg.input else standard_input()
+        write = files.enter_context(writing(cfg.output))
+        translator = load_translator(cfg)
+        explain = files.enter_context(explaining(cfg.attention_out, translator))
+        translate(source, write, explain, translator, settings, cfg.scores, quiet=not cfg.output)
 
 
 def translate(

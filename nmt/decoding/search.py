@@ -5,6 +5,7 @@ takes its place in the beam with it, so the beam narrows as hypotheses finish; w
 search. Only live hypotheses are computed: finished sentences leave the batch, finished hypotheses too.
 """
 
+import math
 from collections.abc import Callable, Hashable, Iterable
 from dataclasses import dataclass
 from typing import NamedTuple
@@ -180,5 +181,6 @@ def batches(lengths: Iterable[int], settings: SearchSettings, positions: int = 6
     for length in sorted(by_length, reverse=True):
         size = min(settings.batch, max(1, positions // (settings.beam * (length + settings.cap(length)))))
         group = by_length[length]
+        size = math.ceil(len(group) / math.ceil(len(group) / size))  # 33 and 32 rather than 64 and 1
         result += [group[start : start + size] for start in range(0, len(group), size)]
     return result

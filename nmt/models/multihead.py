@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import nullcontext
 
 import torch
 from torch import Tensor, nn
@@ -22,12 +23,12 @@ def attend(q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None, causal: bool, d
     A mask rules CUDA's flash kernel out (another fused one runs); dropout on weights rules the CPU's fused one out.
     The CPU's kernel goes backward in bfloat16 at a third of its float32 speed (33 keys), so there it gets float32.
     """
-    if q.device.type == "cpu":
+    on_cpu = q.device.type == "cpu"
+    if on_cpu:
         q, k, v = wide(q), wide(k), wide(v)
     allowed = None if mask is None else mask[:, None, None, :]
-    with torch.autocast(q.device.type, enabled=q.device.type != "cpu" and torch.is_autocast_enabled(q.device.type)):
-        found = F.scaled_dot_product_attention(q, k, v, attn_mask=allowed, dropout_p=dropout, is_causal=causal)
-    return found, None
+    with torch.autocast("cpu", enabled=False) if on_cpu else nullcontext():
+        return F.scaled_dot_product_attention(q, k, v, attn_mask=allowed, dropout_p=dropout, is_causal=causal), None
 
 
 def attend_explicit(

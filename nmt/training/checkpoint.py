@@ -16,11 +16,17 @@ RESUME = "resume.pt"
 LAST, BEST, AVERAGED = "last.safetensors", "best.safetensors", "averaged.safetensors"
 
 
+_UMASK = os.umask(0)
+os.umask(_UMASK)
+_ORDINARY = 0o666 & ~_UMASK
+
+
 def write_whole(path: Path, write: Callable[[Path], object]) -> None:
     """`write` to a temporary file beside `path`, then put it in place in one move."""
     temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
     try:
         write(temporary)
+        temporary.chmod(_ORDINARY)  # safetensors makes files that only their owner can read
         os.replace(temporary, path)
     except OSError as error:
         raise UserError(f"cannot write {path}: {error.strerror or error}") from None

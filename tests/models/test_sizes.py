@@ -4,7 +4,7 @@ import pytest
 import torch
 from hydra.utils import instantiate
 
-from tests.models.conftest import composed
+from tests.models.tiny import composed
 
 EXPERIMENTS = ["rnn", "bahdanau", "luong", "transformer"]
 

@@ -1,0 +1,57 @@
+"""Models built as the programs build them: through the configuration, but tiny."""
+
+from functools import cache
+from pathlib import Path
+
+import torch
+from hydra import compose, initialize_config_dir
+from hydra.utils import instantiate
+from omegaconf import DictConfig, OmegaConf
+
+from nmt.models.seq2seq import Seq2Seq
+
+CONF = Path(__file__).resolve().parents[2] / "conf"
+SRC_PIECES, TGT_PIECES = 23, 19
+PAD, BOS, EOS = 0, 2, 3
+
+# distinct primes where the model allows it; encoder states and decoder states are equally wide for `dot`
+TINY = {
+    "embedding": 6,
+    "attention": 7,
+    "dropout": 0.0,
+    "bahdanau": {"encoder": 5, "hidden": 10},
+    "luong": {"encoder": 5, "hidden": 10},
+    "transformer": {"layers": 2, "heads": 3, "feed_forward": 11},
+}
+
+CELLS = ["", " model.cell=lstm", " model.layers=2", " model.layers=2 model.cell=lstm"]
+SCORERS = ["additive", "dot", "scaled_dot", "general", "concat"]
+VARIANTS = [
+    *[f"experiment={experiment}{settings}" for experiment in ("rnn", "bahdanau", "luong") for settings in CELLS],
+    *[f"experiment={experiment} attention={scorer}" for experiment in ("bahdanau", "luong") for scorer in SCORERS],
+    *[f"experiment=luong model.input_feeding=false attention={scorer}" for scorer in ("additive", "dot", "none")],
+    "experiment=rnn attention=initial_state",
+    "experiment=rnn attention=initial_state model.layers=2 model.cell=lstm",
+    "experiment=bahdanau model.bidirectional=false model.layers=2",
+    "experiment=bahdanau model.tie_embeddings=target",
+    "experiment=luong model.bidirectional=false",
+    "experiment=luong model.layers=2 model.cell=lstm model.input_feeding=false",
+    "experiment=transformer",
+    "experiment=transformer model.norm=post",
+    "experiment=transformer model.tie_embeddings=target model.activation=gelu",
+]
+
+
+@cache
+def composed(overrides: str) -> DictConfig:
+    with initialize_config_dir(str(CONF), version_base=None):
+        return compose("train", overrides=["data=text", *overrides.split()])
+
+
+@cache
+def build_tiny(overrides: str, src_pieces: int = SRC_PIECES, tgt_pieces: int = TGT_PIECES) -> Seq2Seq:
+    torch.manual_seed(3)
+    cfg = composed(overrides).copy()
+    OmegaConf.set_struct(cfg, False)
+    cfg.size = TINY
+    return instantiate(cfg.model)(src_vocab_size=src_pieces, tgt_vocab_size=tgt_pieces, pad_id=PAD)
