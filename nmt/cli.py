@@ -120,14 +120,14 @@ def readable_override(argument: str) -> str:
     """The argument as Hydra's grammar reads it. ConfigError with the text to type where it cannot be read.
 
     Names of files and directories are quoted here, so that `données.en`, `fr#1.fr` or a folder called
-    20261129 need no quotes of the user's; `None` is read as null.
+    20261129 need no quotes of the user's; `None` and nothing are read as null.
     """
     if argument.startswith("-") or "=" not in argument:
         return argument
     key, value = argument.split("=", 1)
-    if value == "None":
+    if value in ("None", ""):
         return f"{key}=null"
-    if _TEXT_KEY.match(key) and value not in ("", "null") and not _is_structured(value):
+    if _TEXT_KEY.match(key) and value != "null" and not _is_structured(value):
         return f"{key}={_quoted(value)}"
     try:
         OverridesParser.create().parse_override(argument)

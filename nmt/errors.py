@@ -11,3 +11,10 @@ class ConfigError(UserError):
     """A setting that cannot be used as it stands."""
 
     code = 2
+
+
+def require_whole(key: str, value: object, least: int = 1) -> None:
+    """ConfigError, naming the key, where a setting is no whole number of at least `least`."""
+    if not isinstance(value, int) or isinstance(value, bool) or value < least:
+        shown = "null" if value is None else value
+        raise ConfigError(f"{key}={shown}: give a whole number, {least} or more")

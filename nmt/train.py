@@ -15,7 +15,7 @@ from nmt.cli import program, say
 from nmt.data.batching import Batches, BatchingSettings, padding_share
 from nmt.data.prepared import Prepared, identity, load_tokenizers, prepare
 from nmt.data.tokenizer import TokenizerSettings
-from nmt.errors import ConfigError, UserError
+from nmt.errors import ConfigError, UserError, require_whole
 from nmt.record import record
 from nmt.run import build_model, choose_device, count_parameters, load_run
 from nmt.training import checkpoint
@@ -33,14 +33,17 @@ def main(cfg: DictConfig) -> None:
     choices = dict(HydraConfig.get().runtime.choices)
     config["name"] = choices["experiment"]
     settings = TrainingSettings(**config["training"])
+    require_whole("seed", config["seed"], least=0)
     device = choose_device(config["device"])
-    if config["threads"]:
+    if config["threads"] is not None:
+        require_whole("threads", config["threads"])
         torch.set_num_threads(config["threads"])
 
     run_dir = _run_dir(config, choices)
     resumes = run_directory.check_resume(run_dir, config)
-    prepared = _prepare(config, run_dir if resumes else None)
-    batches = Batches(prepared.train, BatchingSettings(**config["batching"]))
+    batching = BatchingSettings(**config["batching"])
+    prepared = _prepare(config, batching.max_pieces, run_dir if resumes else None)
+    batches = Batches(prepared.train, batching)
     last = settings.last_update(len(batches.plan(1)) / settings.accumulate)
     schedule = instantiate(config["schedule"])(total_updates=last)
     torch.manual_seed(config["seed"])
@@ -64,16 +67,14 @@ def _run_dir(config: dict[str, Any], choices: dict[str, Any]) -> Path:
     return Path("outputs", choices["data"], config["name"] + (f"-seed{seed}" if seed != 1 else ""))
 
 
-def _prepare(config: dict[str, Any], run_dir: Path | None) -> Prepared:
+def _prepare(config: dict[str, Any], max_pieces: int, run_dir: Path | None) -> Prepared:
     """Read and encode the corpus; at a resume with the run's pieces, and refused where the text is another."""
     pieces = load_tokenizers(run_dir) if run_dir else None
     if config["init_from"] and not run_dir:
         parent = load_run(config["init_from"])
         pieces = (parent.source, parent.target)
     say("reading and encoding the corpus")
-    prepared = prepare(
-        instantiate(config["data"]), TokenizerSettings(**config["tokenizer"]), config["batching"]["max_pieces"], pieces
-    )
+    prepared = prepare(instantiate(config["data"]), TokenizerSettings(**config["tokenizer"]), max_pieces, pieces)
     if run_dir and identity(run_directory.read_facts(run_dir)) != identity(prepared.facts):
         raise ConfigError(f"{run_dir} was trained on other text than this (checksums differ); give the same files")
     return prepared

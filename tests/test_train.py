@@ -279,8 +279,9 @@ def test_none_null_and_nothing_leave_no_folder_of_that_name(
     assert not list(text.rglob("*None*"))
 
 
-def test_a_seed_of_none_is_refused_in_a_line(text: Path, run_program: RunProgram) -> None:
-    assert_refused(train(run_program, "seed=None"), "seed")
+@pytest.mark.parametrize("key", ["seed", "batching.max_pieces", "training.log_every", "tokenizer.vocab_size"])
+def test_a_number_of_none_is_refused_in_a_line(text: Path, run_program: RunProgram, key: str) -> None:
+    assert_refused(run_program("train", "experiment=rnn", *files(), f"{key}=None"), f"{key}=null")
 
 
 def test_an_environment_variable_in_a_path_is_needed_for_training_only(text: Path, run_program: RunProgram) -> None:
@@ -295,7 +296,8 @@ def test_an_environment_variable_in_a_path_is_needed_for_training_only(text: Pat
 
 
 def test_a_sweep_whose_jobs_share_a_directory_is_refused_after_the_first(text: Path, run_program: RunProgram) -> None:
-    done = train(run_program, "-m", "optimizer.lr=1e-3,1e-4", "training.log_every=1")
+    sweep = ["-m", "experiment=rnn", *files(), *SMALL, "optimizer.lr=1e-3,1e-4", "training.log_every=1"]
+    done = run_program("train", *sweep)
     assert done.returncode in (1, 2)
     assert "run_dir=" in done.stderr
     assert updates(text / "outputs" / "text" / "rnn") == [1, 2]

@@ -10,7 +10,7 @@ from torch import Tensor
 
 from nmt.data.corpus import Pair
 from nmt.data.tokenizer import BOS, EOS, PAD, Tokenizer
-from nmt.errors import ConfigError
+from nmt.errors import require_whole
 
 CHUNK = 10_000  # pairs encoded at a time
 
@@ -139,8 +139,7 @@ class BatchingSettings:
 
     def __post_init__(self) -> None:
         for name in ("tokens", "max_pieces", "pool"):
-            if getattr(self, name) < 1:
-                raise ConfigError(f"batching.{name}={getattr(self, name)}: it must be at least 1")
+            require_whole(f"batching.{name}", getattr(self, name))
 
 
 class Batches:

@@ -120,13 +120,13 @@ class TextCorpus:
         valid_tgt: str | None = None,
         test_src: str | None = None,
         test_tgt: Paths = None,
-        source: str = "",
-        target: str = "",
+        source: str | None = None,
+        target: str | None = None,
         name: str = "text",
     ) -> None:
         self.name = name
-        self.source_language = source
-        self.target_language = target
+        self.source_language = source or ""
+        self.target_language = target or ""
         if not train_src:
             raise ConfigError("data=text needs data.train_src=FILE (and data.train_tgt=FILE, or one .tsv for both)")
         test_files = [test_tgt] if isinstance(test_tgt, str) else list(test_tgt or [])

@@ -15,7 +15,7 @@ from typing import Literal
 
 import sentencepiece as spm
 
-from nmt.errors import ConfigError, UserError
+from nmt.errors import ConfigError, UserError, require_whole
 
 PAD, UNK, BOS, EOS = 0, 1, 2, 3
 SPACE = "\u2581"  # SentencePiece's mark for a space
@@ -87,8 +87,8 @@ class TokenizerSettings:
     def __post_init__(self) -> None:
         if self.model_type not in ("unigram", "bpe"):
             raise ConfigError(f"tokenizer.model_type={self.model_type}: write unigram or bpe")
-        if self.vocab_size < 1 or self.sample < 1:
-            raise ConfigError("tokenizer.vocab_size and tokenizer.sample must be at least 1")
+        require_whole("tokenizer.vocab_size", self.vocab_size)
+        require_whole("tokenizer.sample", self.sample)
 
 
 def train_tokenizer(lines: Iterable[str], settings: TokenizerSettings, normalises: bool) -> Tokenizer:

@@ -12,7 +12,7 @@ from torch import Tensor, nn
 
 from nmt.data.batching import Batch, Batches
 from nmt.data.tokenizer import PAD
-from nmt.errors import ConfigError, UserError
+from nmt.errors import ConfigError, UserError, require_whole
 from nmt.training import loss
 from nmt.training.schedule import Schedule
 
@@ -47,8 +47,9 @@ class TrainingSettings:
 
     def __post_init__(self) -> None:
         for name in ("accumulate", "log_every", "validate_every"):
-            if getattr(self, name) < 1:
-                raise ConfigError(f"training.{name}={getattr(self, name)}: it must be at least 1")
+            require_whole(f"training.{name}", getattr(self, name))
+        for name in ("bleu_sentences", "average_last"):
+            require_whole(f"training.{name}", getattr(self, name), least=0)
         for name in ("max_updates", "max_epochs", "max_minutes", "patience"):
             value = getattr(self, name)
             if value is not None and value <= 0:

@@ -38,6 +38,8 @@ class WandbTracker:
 
     def __init__(self, project: str = "nmt") -> None:
         self._project = project
+        if not os.environ.get("WANDB_MODE"):
+            os.environ.pop("WANDB_MODE", None)  # empty means unset, but wandb takes it for a mode
         try:
             import wandb
         except ImportError as error:
@@ -46,8 +48,8 @@ class WandbTracker:
             ) from None
         self._wandb = wandb
         self._mode: Any = os.environ.get("WANDB_MODE")
-        if not self._mode and not (os.environ.get("WANDB_API_KEY") or wandb.api.api_key):
-            self._mode = "offline"
+        if not self._mode and not wandb.login(prompt=False, verify=False):
+            self._mode = os.environ["WANDB_MODE"] = "offline"
             print(
                 "wandb: no account found, so the run is kept offline (wandb login puts later runs online; "
                 "wandb sync sends this one)",
