@@ -40,11 +40,11 @@ def draw_bleu_by_length(systems: Sequence[System], stem: Path) -> Path:
     from matplotlib.figure import Figure
 
     columns = [column for column, row in enumerate(systems[0].bins) if row.n > 0]
-    with matplotlib.rc_context(_settings()):
+    with matplotlib.rc_context(plot_settings()):
         figure = Figure(figsize=(7.6, 4.5))
         axes = figure.add_axes((0.085, 0.165, 0.745, 0.675))
         for index, system in enumerate(systems):
-            _draw_system(axes, system, columns, _style(index, len(systems)))
+            _draw_system(axes, system, columns, style_of(index, len(systems)))
         _dress(axes, systems, columns)
         _label_lines(axes, systems, columns)
         _title(figure, systems)
@@ -63,7 +63,7 @@ def save(figure: "Figure", path: Path) -> None:
         figure.savefig(path, dpi=dpi, metadata=stamp.get(path.suffix))
 
 
-def _settings() -> Any:  # matplotlib types the keys as 300 literals
+def plot_settings() -> Any:  # matplotlib types the keys as 300 literals
     return {
         "font.size": 9.5,
         "text.color": INK,
@@ -78,7 +78,7 @@ def _settings() -> Any:  # matplotlib types the keys as 300 literals
     }
 
 
-def _style(index: int, count: int) -> Style:
+def style_of(index: int, count: int) -> Style:
     shift = (index - (count - 1) / 2) * APART
     return Style(COLOURS[index % len(COLOURS)], MARKERS[index % len(MARKERS)], shift)
 
@@ -141,14 +141,19 @@ def _label_lines(axes: "Axes", systems: Sequence[System], columns: Sequence[int]
         known = [row.bleu for row in (system.bins[column] for column in columns) if row.bleu is not None]
         if known:
             ends.append((known[-1], index))
-    ends.sort()
+    label_ends(axes, ends, [system.label for system in systems])
+
+
+def label_ends(axes: "Axes", ends: Sequence[tuple[float, int]], labels: Sequence[str]) -> None:
+    """Each line's name beside its last height: ends are (height, index of the label)."""
+    ends = sorted(ends)
     heights = spread_apart([height for height, _ in ends], gap=axes.get_ylim()[1] * 0.058)
-    beside = axes.get_yaxis_transform()  # across in parts of the axes, up in BLEU
+    beside = axes.get_yaxis_transform()  # across in parts of the axes, up in the data's unit
     for height, (_, index) in zip(heights, ends, strict=True):
-        style = _style(index, len(systems))
+        style = style_of(index, len(labels))
         line = axes.plot([1.018], [height], transform=beside, color=style.colour, clip_on=False)[0]
         line.set(marker=style.marker, markersize=6)
-        label = axes.text(1.038, height, systems[index].label, transform=beside, color=style.colour)
+        label = axes.text(1.038, height, labels[index], transform=beside, color=style.colour)
         label.set(fontweight="bold", verticalalignment="center")
 
 

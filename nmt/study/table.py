@@ -16,6 +16,7 @@ class Comparison(NamedTuple):
     systems: list[System]
     record: dict[str, Any]  # command, commit, date, machine, versions
     figure: str | None = None  # names of pictures in the same folder
+    curves: str | None = None
     attention: tuple[tuple[str, str], ...] = ()  # (system, picture)
     sentence: str | None = None
     failures: tuple[str, ...] = ()
@@ -84,6 +85,8 @@ def markdown_page(comparison: Comparison) -> str:
     parts.append(_markdown(summary_grid(comparison.systems, markdown=True)))
     parts.append(_markdown(length_grid(comparison.systems, markdown=True)))
     parts.append("\n".join(f"- {_escape(line)}" for line in notes(comparison)))
+    if comparison.curves:
+        parts += ["## Learning curves", f"![validation BLEU while training]({comparison.curves})"]
     if comparison.attention:
         parts.append("## Attention")
         if comparison.sentence:
@@ -105,6 +108,7 @@ def as_json(comparison: Comparison) -> dict[str, Any]:
         "search": first["search"],
         "signatures": {name: metric["signature"] for name, metric in first["metrics"].items()},
         "figure": comparison.figure,
+        "curves": comparison.curves,
         "attention": dict(comparison.attention),
         "sentence": comparison.sentence,
         "failures": list(comparison.failures),
