@@ -7,7 +7,9 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import pytest
 import yaml
@@ -32,6 +34,11 @@ def text(tmp_path: Path) -> Path:
     for name, lines in files.items():
         (tmp_path / name).write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
     return tmp_path
+
+
+def some_slow(cases: Sequence[tuple[Any, ...]], fast: int) -> list[Any]:
+    """Cases of one kind: the first few in every test run, the others among the slow tests."""
+    return [*cases[:fast], *(pytest.param(*case, marks=pytest.mark.slow) for case in cases[fast:])]
 
 
 def files(src: str = "b.en", tgt: str = "b.fr") -> list[str]:
@@ -120,6 +127,7 @@ def test_resumed_after_ctrl_c_equals_never_stopped(text: Path, run_program: RunP
         assert (text / "parts" / name).read_bytes() == (text / "whole" / name).read_bytes()
 
 
+@pytest.mark.slow
 def test_a_killed_run_goes_on_from_its_last_checkpoint(text: Path, run_program: RunProgram) -> None:
     settings = ["training.max_updates=30", "training.log_every=1", "training.validate_every=5", "batching.tokens=600"]
     command = [sys.executable, "-m", "nmt.train", "experiment=rnn", *files(), *SMALL, *settings, "run_dir=k"]
@@ -136,17 +144,17 @@ def test_a_killed_run_goes_on_from_its_last_checkpoint(text: Path, run_program: 
     assert updates(text / "k") == list(range(1, 31))
 
 
-@pytest.mark.parametrize(
-    ("change", "shown"),
-    [
-        ("model.hidden_size=17", "model.hidden_size=128, now 17"),
-        ("optimizer.lr=0.5", "optimizer.lr=0.001, now 0.5"),
-        ("schedule=constant", "schedule._target_"),
-        ("batching.tokens=77", "batching.tokens=4096, now 77"),
-        ("seed=2", "seed=1, now 2"),
-        ("data.train_src=v.en", ""),
-    ],
-)
+OTHER_MODELS = [
+    ("model.hidden_size=17", "model.hidden_size=128, now 17"),
+    ("optimizer.lr=0.5", "optimizer.lr=0.001, now 0.5"),
+    ("schedule=constant", "schedule._target_"),
+    ("batching.tokens=77", "batching.tokens=4096, now 77"),
+    ("seed=2", "seed=1, now 2"),
+    ("data.train_src=v.en", ""),
+]
+
+
+@pytest.mark.parametrize(("change", "shown"), some_slow(OTHER_MODELS, fast=1))
 def test_another_model_in_the_same_directory_is_refused_and_nothing_changes(
     text: Path, run_program: RunProgram, change: str, shown: str
 ) -> None:
@@ -157,6 +165,7 @@ def test_another_model_in_the_same_directory_is_refused_and_nothing_changes(
     assert contents(text / "r") == before
 
 
+@pytest.mark.slow
 def test_what_may_change_at_a_resume_does(text: Path, run_program: RunProgram) -> None:
     assert train(run_program, "run_dir=r").returncode == 0
     done = train(
@@ -174,6 +183,7 @@ def test_what_may_change_at_a_resume_does(text: Path, run_program: RunProgram) -
     assert config["training"]["max_updates"] == 3
 
 
+@pytest.mark.slow
 def test_a_second_run_into_a_directory_in_use_is_refused(text: Path, run_program: RunProgram) -> None:
     command = [
         sys.executable,
@@ -207,30 +217,30 @@ def test_a_second_run_into_a_directory_in_use_is_refused(text: Path, run_program
         process.communicate()
 
 
-@pytest.mark.parametrize(
-    ("arguments", "parts"),
-    [
-        (["training.max_update=3"], ["training.max_update", "did you mean training.max_updates"]),
-        (["data.train_src=absent.en"], ["cannot read absent.en"]),
-        (["data.train_src=3.en"], ["3.en has 3 lines", "b.fr has 400"]),
-        (["tokenizer.vocab_size=200"], ["tokenizer.vocab_size=200", "smallest that works"]),
-        (["tokenizer.vocab_size=8000"], ["tokenizer.vocab_size=8000", "largest that works"]),
-        (["training.max_updates=null", "training.max_epochs=null"], ["give a budget"]),
-        (
-            ["training.max_updates=null", "training.max_epochs=null", "training.max_minutes=1"],
-            ["schedule=linear needs an end"],
-        ),
-        (
-            ["device=cuda:0" if not os.environ.get("CUDA_VISIBLE_DEVICES") else "device=tpu"],
-            ["there is no such device"],
-        ),
-        (["init_from=absent"], ["there is no checkpoint at absent"]),
-        (["data.train_src=${oc.env:NO_SUCH_PLACE}/b.en"], ["NO_SUCH_PLACE"]),
-        (["optimizer=adamx"], ["adam", "adamw"]),
-        (["model.cell=lstmm"], ["model.cell=lstmm", "lstm"]),
-        (["attention=dot", "model.hidden_size=17"], ["attention=dot"]),
-    ],
-)
+REFUSALS: list[tuple[list[str], list[str]]] = [
+    (["training.max_update=3"], ["training.max_update", "did you mean training.max_updates"]),
+    (["data.train_src=absent.en"], ["cannot read absent.en"]),
+    (["data.train_src=3.en"], ["3.en has 3 lines", "b.fr has 400"]),
+    (["tokenizer.vocab_size=200"], ["tokenizer.vocab_size=200", "smallest that works"]),
+    (["tokenizer.vocab_size=8000"], ["tokenizer.vocab_size=8000", "largest that works"]),
+    (["training.max_updates=null", "training.max_epochs=null"], ["give a budget"]),
+    (
+        ["training.max_updates=null", "training.max_epochs=null", "training.max_minutes=1"],
+        ["schedule=linear needs an end"],
+    ),
+    (
+        ["device=cuda:0" if not os.environ.get("CUDA_VISIBLE_DEVICES") else "device=tpu"],
+        ["there is no such device"],
+    ),
+    (["init_from=absent"], ["there is no checkpoint at absent"]),
+    (["data.train_src=${oc.env:NO_SUCH_PLACE}/b.en"], ["NO_SUCH_PLACE"]),
+    (["optimizer=adamx"], ["adam", "adamw"]),
+    (["model.cell=lstmm"], ["model.cell=lstmm", "lstm"]),
+    (["attention=dot", "model.hidden_size=17"], ["attention=dot"]),
+]
+
+
+@pytest.mark.parametrize(("arguments", "parts"), some_slow(REFUSALS, fast=4))
 def test_a_refused_start_says_why_in_a_line_and_writes_nothing(
     text: Path, run_program: RunProgram, arguments: list[str], parts: list[str]
 ) -> None:
@@ -254,6 +264,7 @@ def test_without_an_experiment_the_choices_are_named(run_program: RunProgram) ->
     assert_refused(run_program("train", "experiment=seq2seq"), "experiment=seq2seq", "transformer")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["20261129", "1_1_1", "1e3", "007", "true", "out/日本", "out/{a}", "it's"])
 def test_the_run_directory_has_the_name_that_was_typed(text: Path, run_program: RunProgram, name: str) -> None:
     done = train(run_program, f"run_dir={name}", "training.max_updates=1")
@@ -269,6 +280,7 @@ def test_files_with_odd_names_are_read(text: Path, run_program: RunProgram) -> N
     assert done.returncode == 0, done.stderr
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("word", ["None", "null", ""])
 @pytest.mark.parametrize("key", ["init_from", "run_dir", "threads"])
 def test_none_null_and_nothing_leave_no_folder_of_that_name(
@@ -279,11 +291,13 @@ def test_none_null_and_nothing_leave_no_folder_of_that_name(
     assert not list(text.rglob("*None*"))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("key", ["seed", "batching.max_pieces", "training.log_every", "tokenizer.vocab_size"])
 def test_a_number_of_none_is_refused_in_a_line(text: Path, run_program: RunProgram, key: str) -> None:
     assert_refused(run_program("train", "experiment=rnn", *files(), f"{key}=None"), f"{key}=null")
 
 
+@pytest.mark.slow
 def test_an_environment_variable_in_a_path_is_needed_for_training_only(text: Path, run_program: RunProgram) -> None:
     done = run_program(
         "train", "experiment=rnn", *files("${oc.env:CORPORA}/b.en", "${oc.env:CORPORA}/b.fr"), *SMALL, "run_dir=r",
@@ -295,6 +309,7 @@ def test_an_environment_variable_in_a_path_is_needed_for_training_only(text: Pat
     assert translated.stdout.count("\n") == 1
 
 
+@pytest.mark.slow
 def test_a_sweep_whose_jobs_share_a_directory_is_refused_after_the_first(text: Path, run_program: RunProgram) -> None:
     sweep = ["-m", "experiment=rnn", *files(), *SMALL, "optimizer.lr=1e-3,1e-4", "training.log_every=1"]
     done = run_program("train", *sweep)
@@ -304,6 +319,7 @@ def test_a_sweep_whose_jobs_share_a_directory_is_refused_after_the_first(text: P
     assert not list(text.rglob("multirun*"))
 
 
+@pytest.mark.slow
 def test_one_refused_job_does_not_end_the_sweep(text: Path, run_program: RunProgram) -> None:
     assert train(run_program, "optimizer.lr=0.5", "run_dir=q/1", experiment="bahdanau").returncode == 0
     done = run_program(
@@ -329,6 +345,7 @@ def test_a_corpus_smaller_than_a_batch_is_trained_on(text: Path, run_program: Ru
     assert "one batch" in done.stderr
 
 
+@pytest.mark.slow
 def test_a_copied_and_moved_run_translates_and_resumes(text: Path, run_program: RunProgram) -> None:
     import shutil
 
@@ -346,6 +363,7 @@ def test_a_copied_and_moved_run_translates_and_resumes(text: Path, run_program: 
     assert contents(text / "gone") == original
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("tied", ["target", "all"])
 def test_tied_embeddings_stay_tied_through_a_resume(text: Path, run_program: RunProgram, tied: str) -> None:
     settings = [
@@ -366,6 +384,7 @@ def test_tied_embeddings_stay_tied_through_a_resume(text: Path, run_program: Run
         assert translated.returncode == 0, translated.stderr
 
 
+@pytest.mark.slow
 def test_fine_tuning_starts_from_the_other_runs_weights(text: Path, run_program: RunProgram) -> None:
     assert train(run_program, "run_dir=parent", "training.max_updates=20", "optimizer.lr=0.01").returncode == 0
     done = train(run_program, "run_dir=child", "init_from=parent", "training.max_updates=1", "training.log_every=1")
@@ -376,6 +395,7 @@ def test_fine_tuning_starts_from_the_other_runs_weights(text: Path, run_program:
     assert (text / "child" / "source.model").read_bytes() == (text / "parent" / "source.model").read_bytes()
 
 
+@pytest.mark.slow
 def test_offline_tracking_needs_no_account_and_no_terminal(text: Path, run_program: RunProgram) -> None:
     bare = {"HOME": str(text), "WANDB_MODE": "", "WANDB_API_KEY": ""}
     started = time.monotonic()
@@ -388,6 +408,7 @@ def test_offline_tracking_needs_no_account_and_no_terminal(text: Path, run_progr
     assert list((text / "wb").rglob("offline-run-*"))
 
 
+@pytest.mark.slow
 def test_a_tracker_that_cannot_be_imported_is_said_before_any_work(text: Path, run_program: RunProgram) -> None:
     (text / "broken").mkdir()
     (text / "broken" / "wandb.py").write_text("raise ImportError('no wandb here')\n")
@@ -399,6 +420,7 @@ def test_a_tracker_that_cannot_be_imported_is_said_before_any_work(text: Path, r
     assert not (text / "wb").exists()
 
 
+@pytest.mark.slow
 def test_tensorboard_files_are_written(text: Path, run_program: RunProgram) -> None:
     pytest.importorskip("tensorboard")
     done = train(run_program, "tracker=tensorboard", "run_dir=tb")
@@ -406,6 +428,7 @@ def test_tensorboard_files_are_written(text: Path, run_program: RunProgram) -> N
     assert list((text / "tb" / "tensorboard").glob("events*"))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("schedule", ["inverse_sqrt", "linear"])
 def test_a_warm_up_that_outlasts_the_training_is_said(text: Path, run_program: RunProgram, schedule: str) -> None:
     done = train(
