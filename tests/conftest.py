@@ -78,6 +78,23 @@ def run_program(tmp_path: Path) -> RunProgram:
     return run
 
 
+@pytest.fixture
+def text(tmp_path: Path) -> Path:
+    """A small corpus of numbered sentences, in the test's own folder."""
+    numbers = range(1, 401)
+    files = {
+        "b.en": [f"the man number {i} sees the dog {i % 17} near the house" for i in numbers],
+        "b.fr": [f"l homme numero {i} voit le chien {i % 17} devant la maison" for i in numbers],
+        "v.en": [f"a woman with {i} cats walks to the market" for i in range(1, 41)],
+        "v.fr": [f"une femme avec {i} chats marche vers le marche" for i in range(1, 41)],
+        "3.en": ["the dog sleeps", "a cat runs", "we eat"],
+        "3.fr": ["le chien dort", "un chat court", "nous mangeons"],
+    }
+    for name, lines in files.items():
+        (tmp_path / name).write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
+    return tmp_path
+
+
 def program_environment() -> dict[str, str]:
     """The checkout under test comes first, from whatever folder a program is started."""
     path = os.pathsep.join(filter(None, [str(ROOT), os.environ.get("PYTHONPATH")]))
