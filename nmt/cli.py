@@ -77,6 +77,8 @@ def _run(name: str, main: Callable[[DictConfig], None]) -> int:
     try:
         sys.argv[1:] = [readable_override(argument) for argument in sys.argv[1:]]
         OmegaConf.register_new_resolver("nmt.scratch", _scratch, replace=True, use_cache=True)
+        # one kernel is kept for each shape of a bf16 product, 1,024 of them by default: gigabytes, and no faster
+        os.environ.setdefault("ONEDNN_PRIMITIVE_CACHE_CAPACITY", "64")
         os.environ["HYDRA_FULL_ERROR"] = "1"  # Hydra raises instead of printing and exiting: we print one line
         hydra.main(version_base="1.3", config_path=conf_dir(), config_name=name)(task)()
     except KeyboardInterrupt:

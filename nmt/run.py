@@ -76,7 +76,10 @@ def build_model(config: dict[str, Any], source: Tokenizer, target: Tokenizer) ->
     for name in _targets(config):
         _check_target(name)
     make = instantiate(config)
-    return make(src_vocab_size=source.vocab_size, tgt_vocab_size=target.vocab_size, pad_id=PAD)
+    try:
+        return make(src_vocab_size=source.vocab_size, tgt_vocab_size=target.vocab_size, pad_id=PAD)
+    except TypeError as error:  # a setting too many or too few for this class
+        raise ConfigError(f"the model cannot be built: {error}; do model= and attention= go together?") from None
 
 
 def count_parameters(model: nn.Module) -> int:

@@ -51,6 +51,7 @@ REFUSALS: list[tuple[list[str], list[str]]] = [
     (["optimizer=adamx"], ["adam", "adamw"]),
     (["model.cell=lstmm"], ["model.cell=lstmm", "lstm"]),
     (["attention=dot", "model.hidden_size=17"], ["attention=dot"]),
+    (["attention=multihead"], ["the model cannot be built", "attention"]),
 ]
 
 
