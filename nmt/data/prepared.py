@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from nmt.data.batching import EncodedPairs, encode_pairs
 from nmt.data.corpus import Corpus, Pair
+from nmt.data.encoded import EncodedPairs, encode_pairs
 from nmt.data.tokenizer import Tokenizer, TokenizerSettings, train_tokenizer
 from nmt.errors import UserError
 

@@ -6,7 +6,8 @@ from typing import NamedTuple
 import psutil
 import torch
 
-from nmt.data.batching import EncodedPairs, collate
+from nmt.data.batching import collate
+from nmt.data.encoded import EncodedPairs
 from nmt.training.loop import Job, TrainingSettings, one_update
 
 

@@ -8,14 +8,12 @@ import pytest
 from nmt.data.batching import (
     Batches,
     BatchingSettings,
-    EncodedPairs,
-    Sequences,
     collate,
-    encode_pairs,
     in_order,
     padding_share,
 )
 from nmt.data.corpus import Pair
+from nmt.data.encoded import EncodedPairs, Sequences, encode_pairs
 from nmt.data.tokenizer import BOS, EOS, PAD, TokenizerSettings, train_tokenizer
 from nmt.errors import ConfigError
 
@@ -24,7 +22,7 @@ RNG = np.random.default_rng(7)
 
 def random_pairs(count: int, longest: int = 41) -> EncodedPairs:
     sides = [Sequences.of([RNG.integers(4, 99, n) for n in RNG.integers(1, longest, count)]) for _ in range(2)]
-    return EncodedPairs(*sides, read=count, dropped={})
+    return EncodedPairs(*sides)
 
 
 PAIRS = random_pairs(523)
@@ -67,7 +65,7 @@ def test_a_stream_taken_up_in_the_middle_goes_on_as_if_never_left() -> None:
 
 
 def test_a_batch_is_padded_on_the_right_and_marked_at_its_ends() -> None:
-    pairs = EncodedPairs(Sequences.of([[5, 6, 7], [8]]), Sequences.of([[9], [10, 11]]), 2, {})
+    pairs = EncodedPairs(Sequences.of([[5, 6, 7], [8]]), Sequences.of([[9], [10, 11]]))
     batch = collate(pairs, [0, 1])
     assert batch.src.tolist() == [[5, 6, 7, EOS], [8, EOS, PAD, PAD]]
     assert batch.tgt_in.tolist() == [[BOS, 9, PAD], [BOS, 10, 11]]

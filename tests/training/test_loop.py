@@ -7,7 +7,8 @@ import torch
 from torch import Tensor, nn
 from torch.testing import assert_close
 
-from nmt.data.batching import Batches, BatchingSettings, EncodedPairs, Sequences
+from nmt.data.batching import Batches, BatchingSettings
+from nmt.data.encoded import EncodedPairs, Sequences
 from nmt.errors import ConfigError, UserError
 from nmt.training import checkpoint
 from nmt.training.loop import Job, Metrics, Progress, TrainingSettings, fit, one_update
@@ -42,7 +43,7 @@ def pairs(count: int = 43) -> EncodedPairs:
     rows = [
         torch.randint(4, V, (int(n),), generator=rng).tolist() for n in torch.randint(1, 7, (count,), generator=rng)
     ]
-    return EncodedPairs(Sequences.of(rows), Sequences.of(rows), count, {})
+    return EncodedPairs(Sequences.of(rows), Sequences.of(rows))
 
 
 BATCHES = Batches(pairs(), BatchingSettings(tokens=37))
