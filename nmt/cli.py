@@ -23,6 +23,7 @@ from omegaconf import DictConfig, OmegaConf
 from omegaconf.errors import OmegaConfBaseException
 
 from nmt.errors import ConfigError, UserError
+from nmt.progress import say
 
 # Values of these keys are names of files, directories or words, whatever characters they hold.
 _TEXT_KEY = re.compile(
@@ -36,11 +37,6 @@ def conf_dir() -> str:
     package = Path(__file__).resolve().parent
     inside = package / "conf"
     return str(inside if inside.is_dir() else package.parent / "conf")
-
-
-def say(message: str) -> None:
-    """One line to a person; results go to stdout, everything else here."""
-    print(message, file=sys.stderr, flush=True)
 
 
 def program(name: str) -> Callable[[Callable[[DictConfig], None]], Callable[[], None]]:

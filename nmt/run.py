@@ -10,8 +10,7 @@ from hydra.utils import get_class, instantiate
 from torch import nn
 
 from nmt.data.corpus import Corpus
-from nmt.data.prepared import load_tokenizers
-from nmt.data.tokenizer import PAD, Tokenizer
+from nmt.data.tokenizer import PAD, Tokenizer, load_tokenizers
 from nmt.decoding.translator import Translator
 from nmt.errors import ConfigError, UserError
 from nmt.models.seq2seq import Seq2Seq

@@ -11,15 +11,15 @@ from typing import Any
 import yaml
 from filelock import FileLock, Timeout
 
-from nmt.data.prepared import SOURCE_MODEL, TARGET_MODEL
-from nmt.data.tokenizer import Tokenizer
+from nmt.data.tokenizer import SOURCE_MODEL, TARGET_MODEL, Tokenizer
 from nmt.errors import ConfigError, UserError
-from nmt.training.checkpoint import write_whole
+from nmt.files import write_text, write_whole
 
 CONFIG, LOCK = "config.yaml", ".lock"
 UNFINISHED = ("running", "interrupted", "failed")  # states of status.json
+PLACES = ("run_dir", "data_dir", "size", "prepared", "workers")  # mean nothing on another machine: not written down
 # What a resume may change; everything else makes another model and is refused.
-FREE_SECTIONS = ("device", "threads", "precision", "tracker", "search", "run_dir", "data_dir", "size")
+FREE_SECTIONS = ("device", "threads", "precision", "tracker", "search", *PLACES)
 FREE_TRAINING = (
     "max_updates", "max_epochs", "max_minutes", "log_every", "validate_every", "save_minutes", "patience", "monitor",
     "bleu_sentences", "average_last",
@@ -48,7 +48,7 @@ def portable(config: dict[str, Any]) -> dict[str, Any]:
             return [cut(item) for item in value]
         return _relative(value) if isinstance(value, str) and os.path.isabs(value) else value
 
-    return {key: cut(value) for key, value in config.items() if key not in ("run_dir", "data_dir", "size")}
+    return {key: cut(value) for key, value in config.items() if key not in PLACES}
 
 
 def _relative(path: str) -> str:
@@ -115,13 +115,13 @@ def create(run_dir: Path, config: dict[str, Any], facts: dict[str, Any], source:
     for name, tokenizer in ((SOURCE_MODEL, source), (TARGET_MODEL, target)):
         write_whole(run_dir / name, partial(_write_bytes, tokenizer.model))
     text = json.dumps(facts, indent=1, ensure_ascii=False, allow_nan=False) + "\n"
-    write_whole(run_dir / "data.json", lambda to: to.write_text(text, encoding="utf-8"))
+    write_text(run_dir / "data.json", text)
     write_config(run_dir, config)
 
 
 def write_config(run_dir: Path, config: dict[str, Any]) -> None:
     text = yaml.safe_dump(portable(config), sort_keys=False, allow_unicode=True)
-    write_whole(run_dir / CONFIG, lambda to: to.write_text(text, encoding="utf-8"))
+    write_text(run_dir / CONFIG, text)
 
 
 def _write_bytes(content: bytes, to: Path) -> None:

@@ -12,9 +12,10 @@ from omegaconf import DictConfig, OmegaConf
 
 from nmt import run_directory
 from nmt.cli import program, say
+from nmt.corpora import prepared_corpus
 from nmt.data.batching import Batches, BatchingSettings, padding_share
-from nmt.data.prepared import Prepared, identity, load_tokenizers, prepare
-from nmt.data.tokenizer import TokenizerSettings
+from nmt.data.prepared import Prepared, identity
+from nmt.data.tokenizer import load_tokenizers
 from nmt.errors import ConfigError, UserError, require_whole
 from nmt.record import record
 from nmt.run import build_model, choose_device, count_parameters, load_run
@@ -42,7 +43,7 @@ def main(cfg: DictConfig) -> None:
     run_dir = _run_dir(config, choices)
     resumes = run_directory.check_resume(run_dir, config)
     batching = BatchingSettings(**config["batching"])
-    prepared = _prepare(config, batching.max_pieces, run_dir if resumes else None)
+    prepared = _prepare(config, run_dir if resumes else None)
     batches = Batches(prepared.train, batching)
     last = settings.last_update(len(batches.plan(1)) / settings.accumulate)
     schedule = instantiate(config["schedule"])(total_updates=last)
@@ -67,15 +68,19 @@ def _run_dir(config: dict[str, Any], choices: dict[str, Any]) -> Path:
     return Path("outputs", choices["data"], config["name"] + (f"-seed{seed}" if seed != 1 else ""))
 
 
-def _prepare(config: dict[str, Any], max_pieces: int, run_dir: Path | None) -> Prepared:
-    """Read and encode the corpus; at a resume with the run's pieces, and refused where the text is another."""
-    pieces = load_tokenizers(run_dir) if run_dir else None
-    if config["init_from"] and not run_dir:
+def _prepare(config: dict[str, Any], run_dir: Path | None) -> Prepared:
+    """The corpus as ids; at a resume with the run's pieces, and refused where the text is another."""
+    pieces = None
+    if config["init_from"]:
         parent = load_run(config["init_from"])
         pieces = (parent.source, parent.target)
-    say("reading and encoding the corpus")
-    prepared = prepare(instantiate(config["data"]), TokenizerSettings(**config["tokenizer"]), max_pieces, pieces)
-    if run_dir and identity(run_directory.read_facts(run_dir)) != identity(prepared.facts):
+    prepared = prepared_corpus(config, pieces)
+    if run_dir is None:
+        return prepared
+    own = load_tokenizers(run_dir)
+    if [tokenizer.model for tokenizer in own] != [prepared.source.model, prepared.target.model]:
+        prepared = prepared_corpus(config, own)  # another version of SentencePiece has learned others
+    if identity(run_directory.read_facts(run_dir)) != identity(prepared.facts):
         raise ConfigError(f"{run_dir} was trained on other text than this (checksums differ); give the same files")
     return prepared
 
@@ -132,11 +137,12 @@ class Training:
     def say_start(self, progress: Progress) -> None:
         """What is about to be trained, and what a user may not expect."""
         facts, train = self.prepared.facts, self.prepared.facts["train"]
-        drops = ", ".join(f"{count:,} {reason}" for reason, count in train["dropped"].items() if count)
+        drops = ", ".join(f"{count:,} {reason}" for reason, count in train["dropped"].items())
         plan = self.job.batches.plan(progress.epoch)
         resumed = f", resumed at update {progress.update}" if progress.update else ""
         say(f"{self.config['name']} -> {self.run_dir}{resumed}")
         say(f"  data        {train['kept']:,} pairs" + (f" (left out: {drops})" if drops else ""))
+        say(f"              {self.prepared.card}")
         say(f"  vocabulary  {facts['source_vocab']:,} source, {facts['target_vocab']:,} target pieces")
         say(f"  batches     {len(plan):,} an epoch, padding {100 * padding_share(self.prepared.train, plan):.1f}%")
         say(f"  parameters  {count_parameters(self.job.model):,}")

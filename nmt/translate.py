@@ -14,11 +14,11 @@ from omegaconf import DictConfig, OmegaConf
 from nmt.cli import program, say
 from nmt.data.text import open_bytes
 from nmt.decoding.lines import Hypothesis, split_warnings
-from nmt.decoding.progress import progress
 from nmt.decoding.search import SearchSettings
 from nmt.decoding.streams import Write, arriving, typed, writing
 from nmt.decoding.translator import Translator
 from nmt.errors import ConfigError, UserError
+from nmt.progress import progress
 from nmt.run import choose_device, load_run
 
 BATCHES_READ_AHEAD = 16  # sorted by length together

@@ -1,6 +1,6 @@
 """What every corpus gives: pairs of sentences by split, languages, and where they come from."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any, ClassVar, NamedTuple, Protocol
 
@@ -27,8 +27,16 @@ class TestSet:
     alignments: list[Alignment] | None = None
 
 
+class Source(NamedTuple):
+    """A stretch of the training text with a name of its own, and its weight where several are mixed by weight."""
+
+    name: str
+    weight: float | None
+    read: Callable[[], Iterator[Pair]]
+
+
 class Corpus(Protocol):
-    """Pairs are iterated, never held whole: a corpus may be larger than memory."""
+    """Pairs are iterated, never held whole: a corpus may be larger than memory. The last three have defaults."""
 
     name: str
     source_language: str
@@ -45,3 +53,15 @@ class Corpus(Protocol):
 
     def provenance(self) -> dict[str, Any]:
         """Facts for the record: settings or file names, sizes, checksums; no absolute path."""
+
+    def identity(self) -> dict[str, Any]:
+        """What decides the text: two corpora with the same one give the same pairs. Quick to ask for."""
+        return self.provenance()
+
+    def sources(self) -> list[Source]:
+        """What `train` is made of, in its order; one source unless several corpora are mixed."""
+        return [Source(self.name, None, self.train)]
+
+    def expected_pairs(self) -> int | None:
+        """About how many training pairs there are, for a progress bar; None where only reading would tell."""
+        return None

@@ -1,25 +1,38 @@
-"""From a corpus to ids: SentencePiece trained or taken from the run, both splits encoded, facts for the record."""
+"""Prepared corpora on disk: found by what they are made of, built once, read by any number of processes."""
 
 import hashlib
 import json
-import random
-from collections.abc import Iterator
-from dataclasses import dataclass
+import os
+import re
+import shutil
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, suppress
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from nmt.data.corpus import Corpus, Pair
-from nmt.data.encoded import EncodedPairs, encode_pairs
-from nmt.data.tokenizer import Tokenizer, TokenizerSettings, train_tokenizer
-from nmt.errors import UserError
+import numpy as np
+from filelock import FileLock, Timeout
 
-SOURCE_MODEL, TARGET_MODEL = "source.model", "target.model"
+from nmt.data.corpus import Corpus, Pair, TestSet
+from nmt.data.encoded import EncodedPairs, Part, Sequences, encode_pairs
+from nmt.data.preparation.build import CARD_PAGE, TESTS, VALID, WORK_FILES, Build, Pieces, Preparation
+from nmt.data.preparation.journal import map_array
+from nmt.data.tokenizer import Tokenizer, load_tokenizers
+from nmt.errors import UserError
+from nmt.files import write_text
+from nmt.progress import say
+
+FORMAT = 1  # raised whenever older folders can no longer be read as they are
+MANIFEST = "manifest.json"
+FOLDER = "prepared"  # inside data_dir
 
 
 @dataclass(frozen=True)
 class Prepared:
-    """What a training reads."""
+    """What a training reads. The ids stay in files, mapped into memory."""
 
+    folder: Path
     source: Tokenizer
     target: Tokenizer
     train: EncodedPairs
@@ -27,84 +40,165 @@ class Prepared:
     valid_pairs: list[Pair]
     facts: dict[str, Any]
 
-
-def load_tokenizers(run_dir: Path) -> tuple[Tokenizer, Tokenizer]:
-    """The run's own pieces."""
-    source = Tokenizer.from_file(run_dir / SOURCE_MODEL, normalises=True)
-    return source, Tokenizer.from_file(run_dir / TARGET_MODEL, normalises=False)
+    @property
+    def card(self) -> Path:
+        """The data card for a reader."""
+        return self.folder / CARD_PAGE
 
 
 def prepare(
-    corpus: Corpus, settings: TokenizerSettings, max_pieces: int, tokenizers: tuple[Tokenizer, Tokenizer] | None
+    corpus: Corpus,
+    settings: Preparation,
+    data_dir: Path,
+    test_sets: Callable[[], Mapping[str, TestSet]],
+    test_names: list[str],
+    pieces: Pieces | None = None,
 ) -> Prepared:
-    """Read, learn pieces (unless `tokenizers` are given) and encode. UserError where nothing is left to train on."""
-    valid_pairs = list(corpus.valid())
-    digest = hashlib.sha256()
-    source, target = tokenizers or _train_tokenizers(corpus, settings)
-    train = encode_pairs(_hashed(corpus.train(), digest), source, target, max_pieces)
-    if len(train) == 0:
-        raise UserError(f"no training pair is left of {train.read} read ({_drops(train)}); raise batching.max_pieces?")
-    valid = encode_pairs(valid_pairs, source, target, max_pieces)
-    facts = {
-        "corpus": corpus.provenance(),
-        "source_language": corpus.source_language,
-        "target_language": corpus.target_language,
-        "train_sha256": digest.hexdigest(),
-        "train": _counts(train),
-        "valid": _counts(valid),
-        "source_vocab": source.vocab_size,
-        "target_vocab": target.vocab_size,
-    }
-    return Prepared(source, target, train, valid, valid_pairs, facts)
+    """The prepared folder of a corpus under these settings, built where it is missing.
+
+    Another process that builds the same one is waited for. `pieces` are used instead of learning new ones.
+    UserError where the text cannot be used; then nothing is left behind.
+    """
+    content = _content(corpus, settings, test_names, pieces)
+    folder = data_dir / FOLDER / _name(corpus, content)
+    if not (folder / MANIFEST).exists():
+        with _lock(folder):
+            if not (folder / MANIFEST).exists():
+                _build(folder, Build(corpus, settings, test_sets()), content, pieces)
+    return open_prepared(folder)
 
 
-def identity(facts: dict[str, Any]) -> str:
+def open_prepared(folder: Path) -> Prepared:
+    """A prepared folder as it is. UserError where it is none, is damaged, or of another version."""
+    manifest = _read_manifest(folder)
+    facts = manifest["facts"]
+    source, target = load_tokenizers(folder)
+    try:
+        valid_pairs = [Pair(*pair) for pair in json.loads((folder / VALID).read_text(encoding="utf-8"))]
+        train = EncodedPairs(_map(folder, "src", facts), _map(folder, "tgt", facts), _parts(facts))
+    except (OSError, ValueError) as error:
+        raise UserError(f"{folder} is damaged ({error}); delete it and prepare again") from None
+    valid = encode_pairs(valid_pairs, source, target, manifest["max_pieces"])
+    return Prepared(folder, source, target, train, valid, valid_pairs, facts)
+
+
+def stored_test_sets(folder: Path) -> dict[str, TestSet]:
+    """The test sets as they were when the folder was made: for a machine that has nothing else."""
+    stored = json.loads((folder / TESTS).read_text(encoding="utf-8"))
+    return {name: TestSet(**content) for name, content in stored.items()}
+
+
+def identity(facts: Mapping[str, Any]) -> str:
     """A checksum of what was read for training and of the pieces' numbers; the same data give the same one."""
     kept = {key: facts[key] for key in ("train_sha256", "source_vocab", "target_vocab")}
     return hashlib.sha256(json.dumps(kept, sort_keys=True).encode()).hexdigest()
 
 
-def _train_tokenizers(corpus: Corpus, settings: TokenizerSettings) -> tuple[Tokenizer, Tokenizer]:
-    sample = sample_pairs(corpus.train(), settings.sample, settings.seed)
-    sources, targets = [pair.source for pair in sample], [pair.target for pair in sample]
-    if settings.joint:
-        joint = train_tokenizer(sources + targets, settings, normalises=False)
-        return Tokenizer(joint.model, normalises=True), joint
-    return train_tokenizer(sources, settings, normalises=True), train_tokenizer(targets, settings, normalises=False)
-
-
-def sample_pairs(pairs: Iterator[Pair], size: int, seed: int) -> list[Pair]:
-    """A uniform sample of different pairs in one pass (reservoir sampling); all of them where there are fewer."""
-    rng = random.Random(seed)
-    seen: set[int] = set()
-    kept: list[Pair] = []
-    for pair in pairs:
-        key = hash((pair.source, pair.target))
-        if key in seen:
-            continue
-        seen.add(key)
-        if len(kept) < size:
-            kept.append(pair)
-        elif (place := rng.randrange(len(seen))) < size:
-            kept[place] = pair
-    return kept
-
-
-def _hashed(pairs: Iterator[Pair], digest: Any) -> Iterator[Pair]:
-    for pair in pairs:
-        digest.update(f"{pair.source}\t{pair.target}\n".encode())
-        yield pair
-
-
-def _counts(pairs: EncodedPairs) -> dict[str, Any]:
+def _content(corpus: Corpus, settings: Preparation, test_names: list[str], pieces: Pieces | None) -> dict[str, Any]:
+    """Everything that decides the bytes of the folder."""
     return {
-        "read": pairs.read,
-        "kept": len(pairs),
-        "dropped": pairs.dropped,
-        "source_pieces": int(pairs.src.lengths.sum()) + len(pairs),
-        "target_pieces": int(pairs.tgt.lengths.sum()) + len(pairs),
+        "format": FORMAT,
+        "corpus": corpus.identity(),
+        "languages": [corpus.source_language, corpus.target_language],
+        "tokenizer": asdict(settings.tokenizer) if pieces is None else None,
+        "pieces": [hashlib.sha256(tokenizer.model).hexdigest() for tokenizer in pieces or ()],
+        "cleaning": asdict(settings.cleaning),
+        "max_pieces": settings.max_pieces,
+        "test_sets": test_names,
     }
 
 
-def _drops(pairs: EncodedPairs) -> str:
-    return ", ".join(f"{count} {reason}" for reason, count in pairs.dropped.items()) or "the files are empty"
+def _name(corpus: Corpus, content: Mapping[str, Any]) -> str:
+    digest = hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()
+    words = (corpus.name, corpus.source_language, corpus.target_language, digest[:12])
+    return re.sub(r"[^\w.-]+", "-", "-".join(word for word in words if word)).lstrip(".-")
+
+
+@contextmanager
+def _lock(folder: Path) -> Iterator[None]:
+    """One builder at a time; the lock goes with its process, whatever ends that."""
+    path = folder.with_name(f".{folder.name}.lock")
+    try:
+        folder.parent.mkdir(parents=True, exist_ok=True)
+        lock = FileLock(str(path))
+        try:
+            lock.acquire(timeout=0)
+        except Timeout:
+            say(f"another process is preparing {folder}; waiting for it")
+            lock.acquire()
+    except OSError as error:
+        raise _unwritable(folder, error) from None
+    try:
+        yield
+    finally:
+        lock.release()
+
+
+def _build(folder: Path, build: Build, content: Mapping[str, Any], pieces: Pieces | None) -> None:
+    """Build beside the place and move there. What was begun is gone on with; what failed is removed."""
+    unfinished = folder.with_name(f"{folder.name}.unfinished")
+    if unfinished.exists():
+        say(f"going on with {unfinished}")
+    try:
+        if not (unfinished / MANIFEST).exists():
+            facts = build.run(unfinished, pieces)
+            manifest = {**content, "facts": facts}
+            text = json.dumps(manifest, indent=1, ensure_ascii=False, allow_nan=False) + "\n"
+            write_text(unfinished / MANIFEST, text)
+        for name in WORK_FILES:
+            (unfinished / name).unlink(missing_ok=True)
+        shutil.rmtree(folder, ignore_errors=True)  # no manifest: not a prepared folder
+        os.replace(unfinished, folder)
+    except UserError:
+        _remove(unfinished)
+        raise
+    except OSError as error:
+        _remove(unfinished)
+        raise _unwritable(folder, error) from None
+
+
+def _unwritable(folder: Path, error: OSError) -> UserError:
+    return UserError(
+        f"cannot write {folder} ({error.strerror or error}); nothing is left of it. "
+        f"Free some space, or keep prepared corpora elsewhere: data_dir=FOLDER"
+    )
+
+
+def _remove(folder: Path) -> None:
+    """The folder, and those around it that were made for it."""
+    shutil.rmtree(folder, ignore_errors=True)
+    with suppress(OSError):
+        folder.with_name(f".{folder.name.removesuffix('.unfinished')}.lock").unlink()
+    for parent in (folder.parent, folder.parent.parent):
+        with suppress(OSError):  # not empty
+            parent.rmdir()
+
+
+def _read_manifest(folder: Path) -> dict[str, Any]:
+    try:
+        manifest = json.loads((folder / MANIFEST).read_text(encoding="utf-8"))
+        version = manifest["format"]
+    except FileNotFoundError:
+        raise UserError(
+            f"{folder} is no prepared corpus: it has no {MANIFEST}; make one: python -m nmt.prepare"
+        ) from None
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise UserError(f"{folder / MANIFEST} is damaged ({error}); delete {folder} and prepare again") from None
+    if version != FORMAT:
+        raise UserError(
+            f"{folder} was prepared by another version of this program (format {version}, this one reads {FORMAT}); "
+            f"delete it and prepare again"
+        )
+    return manifest
+
+
+def _map(folder: Path, side: str, facts: Mapping[str, Any]) -> Sequences:
+    ids = map_array(folder / f"{side}.ids", np.dtype(facts["ids"]))
+    offsets = map_array(folder / f"{side}.offsets", np.dtype("int64"))
+    if len(offsets) != facts["train"]["kept"] + 1 or offsets[-1] != len(ids):
+        raise ValueError(f"{side}.ids and {side}.offsets are not of the size that {MANIFEST} says")
+    return Sequences(ids, offsets)
+
+
+def _parts(facts: Mapping[str, Any]) -> tuple[Part, ...]:
+    return tuple(Part(*part) for part in facts.get("parts", ()))

@@ -9,7 +9,7 @@ from random import Random
 from string import ascii_lowercase
 from typing import Any
 
-from nmt.data.corpus import Pair, TestSet
+from nmt.data.corpus import Corpus, Pair, TestSet
 from nmt.errors import ConfigError
 
 _STREAMS = {"train": 1, "valid": 2, "test": 3}
@@ -25,7 +25,7 @@ def symbol(index: int) -> str:
     return word
 
 
-class SyntheticCorpus:
+class SyntheticCorpus(Corpus):
     """Random strings of `symbols` symbols and their copy, or with `reverse` their mirror image.
 
     Same settings and seed, same bytes. No sentence is twice in validation and test, nor any of these in training, but
@@ -82,6 +82,9 @@ class SyntheticCorpus:
         pairs = self._valid_and_test()[1]
         references = [[pair.target for pair in pairs]]
         return {"test": TestSet("test", [p.source for p in pairs], references, [p.alignment for p in pairs])}
+
+    def expected_pairs(self) -> int:
+        return self.train_pairs
 
     def provenance(self) -> dict[str, Any]:
         """The settings, and the lengths at which test sentences may be in training."""

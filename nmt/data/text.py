@@ -11,7 +11,8 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, BinaryIO, Literal
 
-from nmt.data.corpus import Pair, TestSet
+from nmt.data.corpus import Corpus, Pair, TestSet
+from nmt.data.selection import Selection
 from nmt.errors import ConfigError, UserError
 
 Errors = Literal["strict", "replace"]
@@ -44,13 +45,17 @@ def decode_lines(stream: BinaryIO, name: str, errors: Errors = "strict") -> Iter
 def open_bytes(path: str | Path) -> BinaryIO:
     """The bytes of a plain or gzip'd (.gz) file; UserError where it cannot be read."""
     path = Path(path).expanduser()
+    stream = _open_raw(path)
+    return gzip.GzipFile(fileobj=stream) if path.suffix == ".gz" else stream  # type: ignore[return-value]
+
+
+def _open_raw(path: Path) -> BinaryIO:
     try:
         if path.is_dir():
             raise UserError(f"{path} is a directory; a text file is needed")
-        stream = path.open("rb")
+        return path.open("rb")
     except OSError as error:
         raise UserError(f"cannot read {path}: {error.strerror}") from None
-    return gzip.GzipFile(fileobj=stream) if path.suffix == ".gz" else stream  # type: ignore[return-value]
 
 
 def read_lines(path: str | Path, errors: Errors = "strict") -> Iterator[str]:
@@ -105,7 +110,7 @@ def read_tsv(path: str) -> Iterator[Pair]:
         yield Pair(columns[0], columns[1])
 
 
-class TextCorpus:
+class TextCorpus(Corpus):
     """Parallel text in the user's own files: a source and a target file each, or one .tsv for both.
 
     `test_tgt` may be a list of files, one for each reference translator. Give `train_src=pairs.tsv` alone
@@ -123,8 +128,17 @@ class TextCorpus:
         source: str | None = None,
         target: str | None = None,
         name: str = "text",
+        max_pairs: int | None = None,
+        subset: str = "first",
+        join: int = 1,
+        join_share: float = 1.0,
+        seed: int = 1,
+        licence: str | None = None,
+        url: str | None = None,
     ) -> None:
         self.name = name
+        self._selection = Selection(max_pairs, subset, join, join_share, seed)
+        self._about = {"licence": licence, "url": url}
         self.source_language = source or ""
         self.target_language = target or ""
         if not train_src:
@@ -135,7 +149,7 @@ class TextCorpus:
         self._test = _side_files("test", test_src, test_files)
 
     def train(self) -> Iterator[Pair]:
-        return _read(self._train)
+        return self._selection.of(lambda: _read(self._train))
 
     def valid(self) -> Iterator[Pair]:
         return _read(self._valid)
@@ -160,7 +174,19 @@ class TextCorpus:
                 for split, paths in files.items()
                 if paths
             },
+            **{key: value for key, value in self._about.items() if value},
+            **self._selection.identity(),
         }
+
+    def identity(self) -> dict[str, Any]:
+        """The files' bytes, whatever they are called."""
+        files = {"train": self._train, "valid": self._valid, "test": self._test}
+        hashes = {split: [_bytes_sha256(path) for path in paths] for split, paths in files.items()}
+        return {"text": hashes, **self._selection.identity()}
+
+    def expected_pairs(self) -> int | None:
+        lines = _estimate_lines(Path(self._train[0]))
+        return lines if self._selection.max_pairs is None else min(lines, self._selection.max_pairs)
 
 
 def _side_files(split: str, source: str | None, targets: list[str]) -> tuple[str, ...]:
@@ -175,6 +201,19 @@ def _side_files(split: str, source: str | None, targets: list[str]) -> tuple[str
     if not is_table and not targets:
         raise ConfigError(f"data.{split}_src={source} needs data.{split}_tgt=FILE (only a .tsv holds both sides)")
     return (str(Path(source).expanduser()), *(str(Path(path).expanduser()) for path in targets))
+
+
+def _bytes_sha256(path: str) -> str:
+    with _open_raw(Path(path)) as stream:
+        return hashlib.file_digest(stream, "sha256").hexdigest()  # type: ignore[arg-type]
+
+
+def _estimate_lines(path: Path) -> int:
+    """From the line ends in the first mebibyte of the file and the size of the whole."""
+    with _open_raw(path) as stream:
+        start = stream.read(1 << 20)
+    text = zlib.decompressobj(wbits=31).decompress(start) if path.suffix == ".gz" else start
+    return round(text.count(b"\n") * path.stat().st_size / max(1, len(start)))
 
 
 def _read(files: tuple[str, ...]) -> Iterator[Pair]:

@@ -18,6 +18,8 @@ import sentencepiece as spm
 from nmt.errors import ConfigError, UserError, require_whole
 
 PAD, UNK, BOS, EOS = 0, 1, 2, 3
+FIRST_BYTE = 4  # the 256 pieces of byte fallback follow the special ones
+SOURCE_MODEL, TARGET_MODEL = "source.model", "target.model"
 SPACE = "\u2581"  # SentencePiece's mark for a space
 LONGEST_TRAINING_LINE = 65_536  # bytes; the library's own default of 4,192 skips long lines silently
 
@@ -57,9 +59,15 @@ class Tokenizer:
         return self.encode_batch([text])[0]
 
     def encode_batch(self, texts: Sequence[str]) -> list[list[int]]:
-        if self._normalises:
-            texts = [normalise(text) for text in texts]
-        return self._processor.encode(list(texts), num_threads=1)
+        return self.encode_cleaned(self.cleaned(texts))
+
+    def cleaned(self, texts: Sequence[str]) -> list[str]:
+        """The texts as this tokenizer reads them."""
+        return [normalise(text) for text in texts] if self._normalises else list(texts)
+
+    def encode_cleaned(self, texts: list[str]) -> list[list[int]]:
+        """Ids of texts that `cleaned` has given."""
+        return self._processor.encode(texts, num_threads=1)
 
     def pieces(self, ids: Sequence[int]) -> list[str]:
         """The pieces as SentencePiece spells them, spaces shown as U+2581."""
@@ -67,9 +75,18 @@ class Tokenizer:
 
     def decode(self, ids: Sequence[int]) -> str:
         """One clean line: byte pieces may spell control or broken characters, and these do not leave here."""
-        text = self._processor.decode([int(i) for i in ids if i > EOS])
-        text = _CONTROL.sub(" ", text.replace("\ufffd", "").replace(SPACE, " "))
-        return text.strip()
+        return self.decode_batch([[int(i) for i in ids if i > EOS]])[0]
+
+    def decode_batch(self, sequences: Sequence[Sequence[int]]) -> list[str]:
+        """The texts of sequences that hold no special ids."""
+        texts = self._processor.decode(list(sequences)) if sequences else []
+        return [_CONTROL.sub(" ", text.replace("\ufffd", "").replace(SPACE, " ")).strip() for text in texts]
+
+
+def load_tokenizers(folder: Path) -> tuple[Tokenizer, Tokenizer]:
+    """The pieces of a run or of a prepared corpus."""
+    source = Tokenizer.from_file(folder / SOURCE_MODEL, normalises=True)
+    return source, Tokenizer.from_file(folder / TARGET_MODEL, normalises=False)
 
 
 @dataclass(frozen=True)

@@ -9,10 +9,10 @@ from torch import Tensor
 
 from nmt.data.tokenizer import BOS, EOS, Tokenizer
 from nmt.decoding.lines import Hypothesis, join, split
-from nmt.decoding.progress import Advance, progress
 from nmt.decoding.search import Candidate, SearchSettings, batches, search
 from nmt.errors import UserError
 from nmt.models.seq2seq import Seq2Seq
+from nmt.progress import Advance, progress
 
 __all__ = ["AttentionMap", "Hypothesis", "Translator"]
 

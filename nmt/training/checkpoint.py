@@ -1,7 +1,6 @@
 """Weights and the state of a training on disk, written so that a crash leaves the old file or the new one."""
 
-import os
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -11,27 +10,10 @@ from safetensors.torch import load_file, load_model, save_file, save_model
 from torch import nn
 
 from nmt.errors import UserError
+from nmt.files import write_whole
 
 RESUME = "resume.pt"
 LAST, BEST, AVERAGED = "last.safetensors", "best.safetensors", "averaged.safetensors"
-
-
-_UMASK = os.umask(0)
-os.umask(_UMASK)
-_ORDINARY = 0o666 & ~_UMASK
-
-
-def write_whole(path: Path, write: Callable[[Path], object]) -> None:
-    """`write` to a temporary file beside `path`, then put it in place in one move."""
-    temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
-    try:
-        write(temporary)
-        temporary.chmod(_ORDINARY)  # safetensors makes files that only their owner can read
-        os.replace(temporary, path)
-    except OSError as error:
-        raise UserError(f"cannot write {path}: {error.strerror or error}") from None
-    finally:
-        temporary.unlink(missing_ok=True)
 
 
 def save_weights(path: Path, model: nn.Module, update: int) -> None:

@@ -11,6 +11,7 @@ from typing import Any
 import torch
 from torch import nn
 
+from nmt.files import write_text
 from nmt.training import checkpoint
 from nmt.training.loop import Job, Metrics, Progress, TrainingSettings
 from nmt.training.tracking import JsonLines, Tracker
@@ -127,7 +128,7 @@ def write_status(run_dir: Path, state: str, progress: Progress, **facts: Any) ->
         **facts,
     }
     text = json.dumps(status, indent=1, allow_nan=False) + "\n"
-    checkpoint.write_whole(run_dir / "status.json", lambda to: to.write_text(text, encoding="utf-8"))
+    write_text(run_dir / "status.json", text)
 
 
 def _random_state() -> dict[str, Any]:

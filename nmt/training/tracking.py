@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from nmt.errors import UserError
-from nmt.training.checkpoint import write_whole
+from nmt.files import write_whole
 
 
 class Tracker(Protocol):

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from random import Random
 from typing import Any
 
-from nmt.data.corpus import Pair, TestSet
+from nmt.data.corpus import Corpus, Pair, TestSet
 from nmt.data.grammar.sentences import sentence
 from nmt.data.grammar.tokens import to_pair
 from nmt.errors import ConfigError
@@ -26,7 +26,7 @@ TEST_BINS = ((3, 9, 16), (10, 19, 16), (20, 29, 16), (30, 39, 16), (40, 49, 16),
 _STREAMS = {"train": 1, "valid": 2, "test": 3}  # one source of chance each, so that sizes do not disturb each other
 
 
-class GrammarCorpus:
+class GrammarCorpus(Corpus):
     """English-German sentence pairs with their gold alignment, made by the grammar; same seed, same bytes.
 
     No source sentence is in two splits, and none is twice in the test or validation set. Lengths are in English words
@@ -73,6 +73,9 @@ class GrammarCorpus:
         sources = [pair.source for pair in pairs]
         references = [[pair.target for pair in pairs]]
         return {"test": TestSet("test", sources, references, [pair.alignment for pair in pairs])}
+
+    def expected_pairs(self) -> int:
+        return self.train_pairs
 
     def provenance(self) -> dict[str, Any]:
         """The settings; they are all that the corpus is made from."""

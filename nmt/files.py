@@ -1,0 +1,36 @@
+"""Files written whole or not at all: a crash leaves the old one or the new one."""
+
+import hashlib
+import os
+from collections.abc import Callable
+from pathlib import Path
+
+from nmt.errors import UserError
+
+_UMASK = os.umask(0)
+os.umask(_UMASK)
+_ORDINARY = 0o666 & ~_UMASK
+
+
+def write_whole(path: Path, write: Callable[[Path], object]) -> None:
+    """`write` to a temporary file beside `path`, then put it in place in one move. UserError where that fails."""
+    temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
+    try:
+        write(temporary)
+        temporary.chmod(_ORDINARY)  # safetensors makes files that only their owner can read
+        os.replace(temporary, path)
+    except OSError as error:
+        raise UserError(f"cannot write {path}: {error.strerror or error}") from None
+    finally:
+        temporary.unlink(missing_ok=True)
+
+
+def write_text(path: Path, text: str) -> None:
+    """UTF-8, with line ends as they are in `text`."""
+    write_whole(path, lambda to: to.write_text(text, encoding="utf-8", newline="\n"))
+
+
+def file_sha256(path: Path) -> str:
+    """SHA-256 of a file's bytes."""
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
