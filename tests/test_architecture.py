@@ -24,7 +24,7 @@ MAY_IMPORT = {
 ROOMS = set(MAY_IMPORT)
 OPEN_TO_ALL = {"errors", "files", "progress"}
 PROGRAMS = {"train", "evaluate", "translate", "compare", "prepare", "benchmark", "__main__"}
-DOORS = PROGRAMS | {"cli", "run"}  # where configuration is known; below them there are plain values
+DOORS = PROGRAMS | {"cli", "run", "corpora"}  # where configuration is known; below them there are plain values
 
 
 def room_of(path: Path) -> str:

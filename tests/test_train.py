@@ -27,7 +27,7 @@ def test_a_run_directory_holds_all_that_is_needed_and_no_absolute_path(text: Pat
     for path in run.iterdir():
         assert str(text).encode() not in path.read_bytes(), path
     assert done.stdout == ""
-    assert sorted(path.name for path in text.iterdir() if path.is_dir()) == ["run"]
+    assert sorted(path.name for path in text.iterdir() if path.is_dir()) == ["data", "run"]
 
 
 def test_the_same_command_resumes_and_a_spent_budget_changes_nothing(text: Path, run_program: RunProgram) -> None:

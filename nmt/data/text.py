@@ -79,7 +79,7 @@ def checksum(path: str | Path) -> str:
 
 
 def read_parallel(source: str, target: str) -> Iterator[Pair]:
-    """Line n of `source` with line n of `target`; UserError where one file has more lines."""
+    """Line n of `source` with line n of `target`; UserError where one file has more lines, or both have none."""
     lines = [read_lines(source), read_lines(target)]
     count = 0
     while True:
@@ -89,6 +89,8 @@ def read_parallel(source: str, target: str) -> Iterator[Pair]:
         count += 1
         yield Pair(src, tgt)
     if src is None and tgt is None:
+        if count == 0:
+            raise UserError(f"{source} is empty, and so is {target}; give files with text")
         return
     shorter, longer, rest = (source, target, lines[1]) if src is None else (target, source, lines[0])
     total = count + 1 + sum(1 for _ in rest)
@@ -100,6 +102,7 @@ def read_parallel(source: str, target: str) -> Iterator[Pair]:
 
 def read_tsv(path: str) -> Iterator[Pair]:
     """Source and target of each line of a .tsv file, divided by its one tab; quotes mean nothing."""
+    number = 0
     for number, line in enumerate(read_lines(path), start=1):
         columns = line.split("\t")
         if len(columns) != 2:
@@ -108,6 +111,8 @@ def read_tsv(path: str) -> Iterator[Pair]:
                 f"not 2 (source, tab, target)"
             )
         yield Pair(columns[0], columns[1])
+    if number == 0:
+        raise UserError(f"{path} is empty; give a file with text")
 
 
 class TextCorpus(Corpus):

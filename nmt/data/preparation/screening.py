@@ -14,7 +14,7 @@ from nmt.data.preparation.workers import in_order
 from nmt.errors import UserError
 from nmt.progress import progress
 
-SAVE_SECONDS = 2.0
+SAVE_SECONDS = 1.0
 EXAMPLES = 3
 LONGEST_EXAMPLE = 200  # characters
 LINE_SECONDS = 15.0
