@@ -321,6 +321,24 @@ def test_a_test_set_inside_the_training_text_is_left_out_of_it(text: Path, run_p
     assert "30 training pairs are also in test" in done.stdout
 
 
+def test_lines_beyond_the_piece_learners_own_limit_are_learned_from(text: Path, run_program: RunProgram) -> None:
+    for name in ("b.en", "b.fr"):
+        short = (text / name).read_text(encoding="utf-8").split("\n")[:300]
+        lines = [f"{n} " + "long words in a row " * 225 for n in range(29)]
+        (text / name).write_text("\n".join([*lines, *short]) + "\n", encoding="utf-8")
+    wide = ["batching.max_pieces=50000", "cleaning.identical=false", "tokenizer.shrink=true"]
+    done = prepare(run_program, *wide)
+    assert done.returncode == 0, done.stderr
+    assert "trainer_interface" not in done.stderr
+    assert card_of(text)["kept"] == 329
+    with (text / "b.fr").open("a", encoding="utf-8") as file:
+        file.write("mot " * 20_000 + "\n")
+    with (text / "b.en").open("a", encoding="utf-8") as file:
+        file.write("word " * 20_000 + "\n")
+    done = prepare(run_program, *wide)
+    assert "1 lines of over 65,536 bytes were not used to learn pieces from" in done.stderr
+
+
 @pytest.mark.parametrize("subset", ["first", "random"])
 def test_a_subset_is_read(text: Path, run_program: RunProgram, subset: str) -> None:
     done = prepare(

@@ -16,6 +16,7 @@ from typing import Literal
 import sentencepiece as spm
 
 from nmt.errors import ConfigError, UserError, require_whole
+from nmt.progress import say
 
 PAD, UNK, BOS, EOS = 0, 1, 2, 3
 FIRST_BYTE = 4  # the 256 pieces of byte fallback follow the special ones
@@ -117,6 +118,8 @@ def train_tokenizer(lines: Iterable[str], settings: TokenizerSettings, normalise
             f"no text to learn pieces from: {len(unique)} different lines, none with any words "
             f"and under {LONGEST_TRAINING_LINE} bytes"
         )
+    if skipped := sum(len(line.encode()) > LONGEST_TRAINING_LINE for line in unique):
+        say(f"{skipped:,} lines of over {LONGEST_TRAINING_LINE:,} bytes were not used to learn pieces from")
     size = settings.vocab_size
     model, complaint = _attempt(usable, size, settings)
     if model is None and settings.shrink and (limit := _LIMIT.search(complaint)):
