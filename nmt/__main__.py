@@ -11,6 +11,7 @@ PROGRAMS = {
     "translate": "lines in, lines out:     echo 'the old dog sleeps' | python -m nmt.translate checkpoint=RUN",
     "evaluate": "BLEU, chrF, TER, length: python -m nmt.evaluate checkpoint=RUN",
     "compare": "all systems, one figure: python -m nmt.compare",
+    "benchmark": "how fast the parts are:  python -m nmt.benchmark",
 }
 
 

@@ -25,8 +25,8 @@ def progress(what: str, total: int | None, shown: bool = True, line_every: float
         return
     lines = _Lines(what, total, line_every)
     if sys.stderr.isatty():
-        with _bar(what, total) as bar:
-            yield lambda done: (lines.add(done), bar(done))[-1]
+        with _bar(what, total, lines) as advance:
+            yield advance
     else:
         yield lines.show
     if line_every is not None:
@@ -63,7 +63,7 @@ class _Lines:
 
 
 @contextmanager
-def _bar(what: str, total: int | None) -> Iterator[Advance]:
+def _bar(what: str, total: int | None, lines: _Lines) -> Iterator[Advance]:
     from rich.console import Console
     from rich.progress import BarColumn, Progress, ProgressColumn, Task, TextColumn, TimeRemainingColumn
     from rich.text import Text
@@ -77,4 +77,9 @@ def _bar(what: str, total: int | None) -> Iterator[Advance]:
     columns = (TextColumn(what), BarColumn(), TextColumn(count), Rate(), TimeRemainingColumn())
     with Progress(*columns, console=Console(stderr=True), transient=True) as bars:
         task = bars.add_task(what, total=total)
-        yield lambda done: bars.advance(task, done)
+
+        def advance(done: int) -> None:
+            lines.add(done)
+            bars.advance(task, done)
+
+        yield advance

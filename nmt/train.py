@@ -13,7 +13,7 @@ from omegaconf import DictConfig, OmegaConf
 from nmt import run_directory
 from nmt.cli import program, say
 from nmt.corpora import prepared_corpus
-from nmt.data.batching import Batches, BatchingSettings, padding_share
+from nmt.data.batching import Batches, BatchingSettings
 from nmt.data.prepared import Prepared, identity
 from nmt.data.tokenizer import load_tokenizers
 from nmt.errors import ConfigError, UserError, require_whole
@@ -131,8 +131,7 @@ class Training:
 
     def measure(self) -> Metrics:
         """Validation, as the loop asks for it."""
-        batching = BatchingSettings(**self.config["batching"])
-        return measure(self.job, self.prepared, batching, self.settings.bleu_sentences)
+        return measure(self.job, self.prepared, self.settings.bleu_sentences)
 
     def say_start(self, progress: Progress) -> None:
         """What is about to be trained, and what a user may not expect."""
@@ -144,7 +143,7 @@ class Training:
         say(f"  data        {train['kept']:,} pairs" + (f" (left out: {drops})" if drops else ""))
         say(f"              {self.prepared.card}")
         say(f"  vocabulary  {facts['source_vocab']:,} source, {facts['target_vocab']:,} target pieces")
-        say(f"  batches     {len(plan):,} an epoch, padding {100 * padding_share(self.prepared.train, plan):.1f}%")
+        say(f"  batches     {len(plan):,} an epoch, padding {plan.padding.both:.1%}")
         say(f"  parameters  {count_parameters(self.job.model):,}")
         if len(plan) == 1:
             say("  note: the whole corpus fits one batch; lower batching.tokens for more updates an epoch")

@@ -2,7 +2,7 @@
 
 import torch
 
-from nmt.data.batching import BatchingSettings, in_order
+from nmt.data.batching import in_order
 from nmt.data.prepared import Prepared
 from nmt.data.tokenizer import PAD
 from nmt.decoding.search import SearchSettings
@@ -12,11 +12,11 @@ from nmt.training import loss
 from nmt.training.loop import Job, Metrics, autocast
 
 
-def measure(job: Job, prepared: Prepared, batching: BatchingSettings, bleu_sentences: int) -> Metrics:
+def measure(job: Job, prepared: Prepared, bleu_sentences: int) -> Metrics:
     """{} where there is no validation text; BLEU with the tokenizer that the target language asks for."""
     if not len(prepared.valid):
         return {}
-    model, device = job.teacher_forced, job.device
+    model, device, batching = job.teacher_forced, job.device, job.batches.settings
     nll = torch.zeros((), device=device)
     pieces = 0
     for batch in in_order(prepared.valid, batching):

@@ -21,6 +21,7 @@ MAY_IMPORT = {
     "evaluation": {"data", "decoding"},
     "study": {"data", "models", "training", "decoding", "evaluation"},
 }
+MAY_IMPORT["benchmarks"] = set(MAY_IMPORT) | {"cli", "run", "run_directory", "record", "validation"}
 ROOMS = set(MAY_IMPORT)
 OPEN_TO_ALL = {"errors", "files", "progress"}
 PROGRAMS = {"train", "evaluate", "translate", "compare", "prepare", "benchmark", "__main__"}

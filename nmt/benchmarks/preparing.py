@@ -101,7 +101,14 @@ class Preparing:
         prepared = _watched(["nmt.prepare", *data])
         limit = f"training.max_updates={self.updates}"
         trained = _watched(
-            ["nmt.train", "experiment=transformer", *data, limit, f"run_dir={folder / 'run'}", "training.max_epochs=null"]
+            [
+                "nmt.train",
+                "experiment=transformer",
+                *data,
+                limit,
+                f"run_dir={folder / 'run'}",
+                "training.max_epochs=null",
+            ]
         )
         cleaning, encoding = (prepared.seconds[stage] for stage in ("reading and cleaning", "encoding"))
         megabyte = 10**6

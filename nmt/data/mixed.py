@@ -81,7 +81,7 @@ class MixedCorpus(Corpus):
         if not isinstance(part, Mapping):
             return part
         kind = HubCorpus if "path" in part else TextCorpus
-        settings = {"name": key} if kind is TextCorpus else {}
+        settings: dict[str, Any] = {"name": key} if kind is TextCorpus else {}
         settings |= {"source": self.source_language or None, "target": self.target_language or None, **part}
         try:
             return kind(**settings)

@@ -3,7 +3,7 @@
 import contextlib
 import math
 import time
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from dataclasses import asdict, dataclass, field
 from typing import Any, Protocol
 
@@ -11,12 +11,14 @@ import torch
 from torch import Tensor, nn
 
 from nmt.data.batching import Batch, Batches
+from nmt.data.prefetch import prefetch
 from nmt.data.tokenizer import PAD
 from nmt.errors import ConfigError, UserError, require_whole
 from nmt.training import loss
 from nmt.training.schedule import Schedule
 
 Metrics = dict[str, float]
+Stream = Generator[tuple[int, int, Batch], None, None]  # epoch, index of the next batch, batch
 INTERRUPTED = "interrupted"
 
 
@@ -190,11 +192,23 @@ def one_update(job: Job, batches: list[Batch], settings: TrainingSettings) -> tu
     return nll, pieces
 
 
+def ready_batches(job: Job, progress: Progress, ahead: int) -> Stream:
+    """Batches from where the training stands, made while the updates before them run. To be closed."""
+    stream = job.batches.from_position(progress.epoch, progress.batch)
+    if torch.device(job.device).type == "cuda":
+        return prefetch(((epoch, done, batch.pinned()) for epoch, done, batch in stream), ahead)
+    return prefetch(stream, ahead)
+
+
 def fit(job: Job, settings: TrainingSettings, progress: Progress, observer: Observer) -> str:
     """Train until the budget is spent; returns why it ended."""
+    with contextlib.closing(ready_batches(job, progress, ahead=settings.accumulate + 1)) as stream:
+        return _fit(job, settings, progress, observer, stream)
+
+
+def _fit(job: Job, settings: TrainingSettings, progress: Progress, observer: Observer, stream: Stream) -> str:
     # the peak travels in the optimizer's saved state, where "lr" is the last update's rate
     peak = [group.setdefault("initial_lr", group["lr"]) for group in job.optimizer.param_groups]
-    stream = job.batches.from_position(progress.epoch, progress.batch)
     window, watch, saved = Window(job.device), Stopwatch(), time.perf_counter()
 
     while not settings.ending(progress, job.last):

@@ -3,6 +3,7 @@
 import time
 from typing import NamedTuple
 
+import numpy as np
 import psutil
 import torch
 
@@ -21,9 +22,7 @@ class Estimate(NamedTuple):
 def probe(job: Job, pairs: EncodedPairs, epoch: int, settings: TrainingSettings) -> Estimate:
     """Forward and backward on the widest and on a middle batch; weights and random numbers stay as they were."""
     plan = job.batches.plan(epoch)
-    lengths = pairs.src.lengths + pairs.tgt.lengths
-    widths = [int(lengths[indices].max()) * len(indices) for indices in plan]
-    order = sorted(range(len(plan)), key=widths.__getitem__)
+    order = np.argsort(plan.sizes)
     with torch.random.fork_rng():
         job.model.train()
         for number in (order[-1], order[len(order) // 2]):

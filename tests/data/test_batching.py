@@ -4,16 +4,11 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import torch
 
-from nmt.data.batching import (
-    Batches,
-    BatchingSettings,
-    collate,
-    in_order,
-    padding_share,
-)
+from nmt.data.batching import Batches, BatchingSettings, collate, in_order
 from nmt.data.corpus import Pair
-from nmt.data.encoded import EncodedPairs, Sequences, encode_pairs
+from nmt.data.encoded import EncodedPairs, Part, Sequences, encode_pairs
 from nmt.data.tokenizer import BOS, EOS, PAD, TokenizerSettings, train_tokenizer
 from nmt.errors import ConfigError
 
@@ -32,7 +27,7 @@ PAIRS = random_pairs(523)
 @pytest.mark.parametrize("pool", [101, 1_000_000])
 def test_every_pair_is_used_once_an_epoch_and_the_budget_is_kept(tokens: int, pool: int) -> None:
     plan = Batches(PAIRS, BatchingSettings(tokens=tokens, pool=pool)).plan(3)
-    assert sorted(np.concatenate(plan)) == list(range(len(PAIRS)))
+    assert sorted(np.concatenate(list(plan))) == list(range(len(PAIRS)))
     for indices in plan:
         batch = collate(PAIRS, indices)
         assert len(indices) * max(batch.src.shape[1], batch.tgt_in.shape[1]) <= tokens
@@ -45,7 +40,7 @@ def test_a_pair_longer_than_the_budget_is_a_batch_of_its_own() -> None:
 
 def test_the_order_depends_on_seed_and_epoch_alone() -> None:
     def order(seed: int, epoch: int) -> list[int]:
-        return np.concatenate(Batches(PAIRS, BatchingSettings(tokens=200, seed=seed)).plan(epoch)).tolist()
+        return np.concatenate(list(Batches(PAIRS, BatchingSettings(tokens=200, seed=seed)).plan(epoch))).tolist()
 
     assert order(1, 2) == order(1, 2)
     assert order(1, 2) != order(1, 3)
@@ -74,6 +69,36 @@ def test_a_batch_is_padded_on_the_right_and_marked_at_its_ends() -> None:
     assert batch.tgt_lengths.tolist() == [2, 3]
 
 
+@pytest.mark.parametrize("kind", ["int32", "mapped"])
+def test_a_batch_is_the_same_as_one_made_row_by_row(kind: str, tmp_path: Path) -> None:
+    pairs = PAIRS if kind == "int32" else EncodedPairs(*(mapped(side, tmp_path) for side in (PAIRS.src, PAIRS.tgt)))
+    for indices in Batches(pairs, BatchingSettings(tokens=300)).plan(1):
+        batch = collate(pairs, indices)
+        for row, i in enumerate(indices):
+            x, y = PAIRS.src[int(i)].tolist(), PAIRS.tgt[int(i)].tolist()
+            assert batch.src[row].tolist() == padded([*x, EOS], batch.src.shape[1])
+            assert batch.tgt_in[row].tolist() == padded([BOS, *y], batch.tgt_in.shape[1])
+            assert batch.tgt_out[row].tolist() == padded([*y, EOS], batch.tgt_out.shape[1])
+            assert (batch.src_lengths[row], batch.tgt_lengths[row]) == (len(x) + 1, len(y) + 1)
+        assert {tensor.dtype for tensor in batch} == {torch.int64}
+
+
+def padded(ids: list[int], width: int) -> list[int]:
+    return ids + [PAD] * (width - len(ids))
+
+
+def mapped(side: Sequences, folder: Path) -> Sequences:
+    """The same ids in a file of 16-bit numbers."""
+    path = folder / f"{id(side)}.ids"
+    side.ids.astype(np.uint16).tofile(path)
+    return Sequences(np.memmap(path, dtype=np.uint16, mode="r"), side.offsets)
+
+
+def test_validation_takes_every_pair_once_whatever_the_weights() -> None:
+    pairs = EncodedPairs(PAIRS.src, PAIRS.tgt, parts=(Part("a", 0, 100, 5.0), Part("b", 100, len(PAIRS), 1.0)))
+    assert sum(len(batch.src) for batch in in_order(pairs, BatchingSettings(tokens=300))) == len(PAIRS)
+
+
 def test_empty_and_overlong_pairs_are_left_out() -> None:
     tokenizer = train_tokenizer(["a b c d e f g"] * 3, TokenizerSettings(vocab_size=300, shrink=True), False)
     pairs = [Pair("a b", "c"), Pair("", "c"), Pair("a", " "), Pair("a " * 50, "b"), Pair("c", "d")]
@@ -92,19 +117,3 @@ def test_nothing_in_gives_nothing_out() -> None:
 def test_a_budget_of_nothing_is_refused_with_its_key(key: str) -> None:
     with pytest.raises(ConfigError, match=f"batching.{key}=0"):
         BatchingSettings(**{key: 0})
-
-
-@pytest.mark.slow
-def test_padding_on_europarl_stays_under_four_percent(nmt_data: Path) -> None:
-    from itertools import islice
-
-    from nmt.data.text import read_parallel
-
-    folder = nmt_data / "europarl-fren"
-    pairs = list(islice(read_parallel(str(folder / "train.en.gz"), str(folder / "train.fr.gz")), 60_000))
-    settings = TokenizerSettings(vocab_size=4000)
-    source = train_tokenizer([p.source for p in pairs[:10_000]], settings, normalises=True)
-    target = train_tokenizer([p.target for p in pairs[:10_000]], settings, normalises=False)
-    encoded = encode_pairs(pairs, source, target, max_pieces=200)
-    plan = Batches(encoded, BatchingSettings(tokens=4096)).plan(1)
-    assert padding_share(encoded, plan) < 0.04

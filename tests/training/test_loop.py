@@ -1,5 +1,7 @@
 """Stopped and resumed equals never stopped; budgets end where they say; accumulation equals one large batch."""
 
+import contextlib
+import threading
 from pathlib import Path
 
 import pytest
@@ -11,7 +13,7 @@ from nmt.data.batching import Batches, BatchingSettings
 from nmt.data.encoded import EncodedPairs, Sequences
 from nmt.errors import ConfigError, UserError
 from nmt.training import checkpoint
-from nmt.training.loop import Job, Metrics, Progress, TrainingSettings, fit, one_update
+from nmt.training.loop import Job, Metrics, Progress, TrainingSettings, fit, one_update, ready_batches
 from nmt.training.observer import Interrupt, RunObserver, restore
 from nmt.training.schedule import inverse_sqrt
 from nmt.training.tracking import JsonLines, NoTracker
@@ -97,6 +99,26 @@ def test_stopped_and_resumed_equals_never_stopped(tmp_path: Path, stop_at: int) 
     resumed = train(tmp_path / "parts", max_updates=15)
     for name, value in whole.state_dict().items():
         assert resumed.state_dict()[name].equal(value), name
+
+
+@pytest.mark.parametrize("ending", ["finished", "failed"])
+def test_no_thread_is_left_behind(tmp_path: Path, ending: str) -> None:
+    before = set(threading.enumerate())
+    failing = (1 // (n - 1) for n in range(2))  # the second validation divides by zero
+    measured = ({"valid/nll": float(value)} for value in failing) if ending == "failed" else None
+    with pytest.raises(ZeroDivisionError) if ending == "failed" else contextlib.nullcontext():
+        train(tmp_path, measured=measured, max_updates=9)  # type: ignore[arg-type]
+    assert set(threading.enumerate()) <= before
+
+
+@pytest.mark.parametrize("accumulate", [1, 3])
+def test_batches_made_ahead_are_those_of_the_plan(accumulate: int) -> None:
+    stream = ready_batches(toy_job(Toy()), Progress(batch=2), ahead=accumulate + 1)
+    plain = BATCHES.from_position(1, 2)
+    for _ in range(2 * len(BATCHES.plan(1))):
+        (epoch, done, batch), expected = next(stream), next(plain)
+        assert (epoch, done) == expected[:2]
+        assert all(a.equal(b) for a, b in zip(batch, expected[2], strict=True))
 
 
 def test_each_update_is_logged_once_though_the_run_was_killed_after_its_last_checkpoint(tmp_path: Path) -> None:

@@ -1,0 +1,1 @@
+"""What `python -m nmt.benchmark` measures: one suite a module."""

@@ -1,0 +1,40 @@
+"""What a suite is given, and what it gives."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple, Protocol
+
+from nmt.data.batching import Batches, BatchingSettings
+from nmt.data.prepared import Prepared
+from nmt.training.loop import Job, TrainingSettings
+
+
+@dataclass(frozen=True)
+class Bench:
+    """The things to measure, made from the configuration when a suite asks for them."""
+
+    prepare: Callable[[], Prepared]
+    job: Callable[[Prepared, Batches], Job]  # with a new model and its optimizer
+    batching: BatchingSettings
+    training: TrainingSettings
+    say: Callable[[str], None]  # one line of progress
+
+
+class Report(NamedTuple):
+    """What was measured: for people and for programs."""
+
+    table: str
+    results: dict[str, Any]
+
+
+class Suite(Protocol):
+    """One class a suite; its settings are its fields."""
+
+    def run(self, bench: Bench) -> Report: ...
+
+
+def table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    """Columns of cells, numbers to the right."""
+    widths = [max(map(len, column)) for column in zip(header, *rows, strict=True)]
+    lines = ["  ".join(cell.rjust(width) for cell, width in zip(row, widths, strict=True)) for row in (header, *rows)]
+    return "\n".join(lines)
