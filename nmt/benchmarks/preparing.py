@@ -188,7 +188,7 @@ def _watched(command: Sequence[str]) -> Run:
     said = process.communicate()[1]
     watcher.join()
     if process.returncode:
-        raise UserError(f"{command[0]} failed: {said.strip().splitlines()[-1] if said.strip() else 'no message'}")
+        raise UserError(f"{command[0]} failed: {said.strip().split("\n")[-1] if said.strip() else 'no message'}")
     seconds = {stage: float(value) for stage, value in LINE.findall(said)}
     return Run(seconds, peak[0], _children_cpu() - started)
 
