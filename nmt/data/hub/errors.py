@@ -40,13 +40,13 @@ def explain(error: Exception, path: str, name: str | None, on_hub: bool, heard: 
     if "scripts are no longer supported" in texts[0] or "trust_remote_code" in texts[0]:
         instead = f"the hub's own conversion may be there: data.revision={CONVERTED}" if on_hub else "take it away"
         return UserError(f"{path} has a loading script, which is not run; {instead}")
-    if on_hub and (message := _of_hub(path, chain, texts)):
+    if on_hub and (message := _of_hub(path, name, chain, texts)):
         return UserError(message)
     reason = _line(heard.errors[-1]) if heard.errors else _shown(texts)
     return UserError(f"cannot read {path}: {reason}; is a file damaged or cut?")
 
 
-def _of_hub(path: str, chain: Sequence[BaseException], texts: Sequence[str]) -> str:
+def _of_hub(path: str, name: str | None, chain: Sequence[BaseException], texts: Sequence[str]) -> str:
     """What the hub has said, or what is between us and it; empty where it is something else."""
     kinds = {kind.__name__ for one in chain for kind in type(one).__mro__}
     if "gated dataset" in texts[0]:
@@ -62,8 +62,9 @@ def _of_hub(path: str, chain: Sequence[BaseException], texts: Sequence[str]) -> 
         return _unreachable(path, _shown(texts))
     if "HfHubHTTPError" in kinds:
         return f"the hub does not give {path}: {_shown(texts)}; try again later"
-    if kinds & {"EmptyDatasetError", "DataFilesNotFoundError"}:
-        return f"{path} has no data files there ({texts[0]}); is data.name one of its configurations?"
+    if "Couldn't find cache" in texts[0] or kinds & {"EmptyDatasetError", "DataFilesNotFoundError"}:
+        what = f"configuration {name}, nor a folder of that name" if name else "data files"
+        return f"{path} has no {what}; look at https://huggingface.co/datasets/{path}/tree/main"
     return ""
 
 

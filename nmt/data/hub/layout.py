@@ -59,9 +59,11 @@ def local_path(path: str) -> Path | None:
 
 def unknown_name(path: str, name: str | None, there: Iterable[str]) -> ConfigError:
     """Which configurations there are, and how to name one."""
-    listed = list(there)
-    what = f"{path} has no configuration {name}" if name else f"{path} has several configurations"
-    return ConfigError(f"{what}; choose data.name, one of: {', '.join(listed)}")
+    listed = ", ".join(there)
+    if not listed:
+        return ConfigError(f"{path} has no configuration {name}, and no others: data.name=null")
+    what = f"has no configuration {name}" if name else "has several configurations"
+    return ConfigError(f"{path} {what}; choose data.name, one of: {listed}")
 
 
 def _of_folder(folder: Path, path: str, name: str | None) -> Request:

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from nmt.data.hub.errors import Heard, explain
-from nmt.data.hub.layout import Request, local_path, request_for
+from nmt.data.hub.layout import Request, local_path, request_for, unknown_name
 from nmt.errors import ConfigError, UserError
 
 ROWS = 10_000  # in memory at a time
@@ -69,11 +69,14 @@ class Opened:
         return sorted({Path(str(file)) for files in listed.values() for file in files})
 
     def _load(self, request: Request, **settings: Any) -> Any:
-        from datasets import load_dataset_builder
+        from datasets import config, load_dataset_builder
 
-        arguments = {**request._asdict(), **settings, "cache_dir": self.cache_dir}
+        if request.data_dir and self.local is None and not config.HF_HUB_OFFLINE:
+            there = _folders(request)
+            if request.data_dir not in there:
+                raise unknown_name(self.path, self.name, there)
         try:
-            return load_dataset_builder(**arguments)
+            return load_dataset_builder(**request._asdict(), **settings, cache_dir=self.cache_dir)
         except ValueError as error:
             if request.name is None or request.data_files or "['default']" not in str(error):
                 raise
@@ -114,6 +117,14 @@ def _why_unreachable(url: str) -> str:
     except Exception as error:  # of whichever HTTP library is in use
         return str(error) or type(error).__name__
     return ""
+
+
+def _folders(request: Request) -> list[str]:
+    """Those of a dataset on the hub: its configurations, where no card lists them."""
+    from huggingface_hub import HfApi
+
+    tree = HfApi().list_repo_tree(request.path, repo_type="dataset", revision=request.revision)
+    return sorted(entry.path for entry in tree if "tree_id" in vars(entry))
 
 
 def _bounded(builder: Any) -> Any:
