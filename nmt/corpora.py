@@ -6,6 +6,7 @@ from typing import Any
 from hydra.utils import instantiate
 
 from nmt.data.corpus import Corpus, TestSet
+from nmt.data.named import set_names
 from nmt.data.preparation.build import Pieces, Preparation
 from nmt.data.preparation.cleaning import CleaningSettings
 from nmt.data.preparation.workers import available_cpus
@@ -27,8 +28,7 @@ def prepared_corpus(config: dict[str, Any], pieces: Pieces | None = None) -> Pre
 
 def test_names(config: dict[str, Any]) -> list[str]:
     """evaluate.test as a list."""
-    value = config["evaluate"]["test"]
-    return [] if value is None else [value] if isinstance(value, str) else list(value)
+    return set_names(config["evaluate"]["test"])
 
 
 def test_sets(corpus: Corpus, names: list[str]) -> dict[str, TestSet]:

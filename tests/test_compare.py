@@ -33,11 +33,19 @@ def test_settings_that_compare_lacks_go_to_training_as_they_are():
         (["beam=1"], "test"),
         (["test.name=mine"], "mine"),
         (["test.src=a/news.en.gz", "test.ref=news.de"], "news.en"),
+        (["evaluate.test=wmt14/full"], "wmt14-full"),
+        (["evaluate.test=[wmt20/robust/set1,wmt13]", "beam=1"], "wmt20-robust-set1"),
     ],
 )
 def test_settings_of_the_evaluation_go_there_and_name_its_file(typed, name):
     mine, handed = split_arguments(typed, OWN)
     assert (mine, handed.train, handed.evaluate, handed.test) == ([], (), tuple(typed), name)
+
+
+def test_test_sets_by_name_are_for_training_too():
+    _, handed = split_arguments(["evaluate.test=wmt14/full", "beam=1", "test.name=x", "size=base"], OWN)
+    assert handed.both == ("evaluate.test=wmt14/full",)
+    assert handed.train == ("size=base",)
 
 
 def test_a_folder_of_configs_goes_to_both():
