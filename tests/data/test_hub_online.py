@@ -83,7 +83,8 @@ def read(home: Path, *settings: dict[str, Any], **environment: str) -> list[dict
         env=program_environment() | {"HF_HOME": str(home), **environment},
         timeout=120,
     )
-    assert (done.returncode, done.stderr) == (0, "")
+    assert done.returncode == 0, done.stderr
+    assert all(": fetched and converted once, into " in line for line in done.stderr.split("\n")[:-1])
     return [json.loads(line) for line in done.stdout.split("\n")[:-1]]
 
 

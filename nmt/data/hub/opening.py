@@ -15,6 +15,7 @@ from typing import Any
 from nmt.data.hub.errors import Heard, explain
 from nmt.data.hub.layout import Request, local_path, request_for, unknown_name
 from nmt.errors import ConfigError, UserError
+from nmt.progress import say
 
 ROWS = 10_000  # in memory at a time
 CONNECT = 5.0  # seconds until a hub that does not answer counts as out of reach
@@ -50,6 +51,9 @@ class Opened:
     def pairs(self) -> dict[str, int]:
         """Rows of each split. Fetches and converts what is not in the cache yet."""
         builder = self.builder
+        if not Path(builder.cache_dir).exists():
+            configuration = f" ({self.name})" if self.name else ""
+            say(f"{self.path}{configuration}: fetched and converted once, into {builder.cache_dir}")
         with self._explained():
             builder.download_and_prepare()
         return {name: split.num_examples for name, split in builder.info.splits.items()}
@@ -57,11 +61,12 @@ class Opened:
     def split(self, key: str, name: str) -> Any:
         """The `datasets.Dataset` of a split, or of an expression such as train[:1%]; `key` is the setting to blame."""
         there = self.pairs
-        try:
-            return self.builder.as_dataset(name)
-        except (ValueError, AssertionError) as error:
-            reason = f"{self.path} has no such split" if "[" not in name else " ".join(str(error).split())
-            raise ConfigError(f"data.{key}={name}: {reason}; there are: {', '.join(there)}") from None
+        with self._explained():
+            try:
+                return self.builder.as_dataset(name)
+            except (ValueError, AssertionError) as error:
+                reason = f"{self.path} has no such split" if "[" not in name else " ".join(str(error).split())
+                raise ConfigError(f"data.{key}={name}: {reason}; there are: {', '.join(there)}") from None
 
     def files(self) -> list[Path]:
         """The data files where the dataset is a local one, sorted."""
@@ -87,8 +92,10 @@ class Opened:
         with _quiet() as heard:
             try:
                 yield heard
+            except UserError:
+                raise
             except Exception as error:  # a library between us and the network, disks and foreign files may raise any
-                raise explain(error, self.path, self.name, self.local is None, heard) from error
+                raise explain(error, self.path, self.name, self.local is None, heard) from None
 
 
 @contextmanager
