@@ -13,6 +13,7 @@ from nmt.data.preparation.workers import available_cpus
 from nmt.data.prepared import Prepared, open_prepared, prepare
 from nmt.data.tokenizer import TokenizerSettings
 from nmt.errors import require_whole
+from nmt.test_sets import chosen_test_sets
 
 
 def prepared_corpus(config: dict[str, Any], pieces: Pieces | None = None) -> Prepared:
@@ -32,7 +33,8 @@ def test_names(config: dict[str, Any]) -> list[str]:
 
 
 def test_sets(corpus: Corpus, names: list[str]) -> dict[str, TestSet]:
-    return corpus.test_sets()
+    """The corpus's own and those by sacreBLEU's names: all that must not be trained on."""
+    return {**corpus.test_sets(), **(chosen_test_sets(corpus, names) if names else {})}
 
 
 def _preparation(config: dict[str, Any]) -> Preparation:
