@@ -188,7 +188,8 @@ def _watched(command: Sequence[str]) -> Run:
     said = process.communicate()[1]
     watcher.join()
     if process.returncode:
-        raise UserError(f"{command[0]} failed: {said.strip().split("\n")[-1] if said.strip() else 'no message'}")
+        last = said.strip().split("\n")[-1]
+        raise UserError(f"{command[0]} failed: {last}")
     seconds = {stage: float(value) for stage, value in LINE.findall(said)}
     return Run(seconds, peak[0], _children_cpu() - started)
 
