@@ -142,7 +142,7 @@ def evaluate_run(path: str, cfg: DictConfig, scoring: Scoring, several: bool) ->
     folder = run.path / "evaluation"
     if cfg.output:
         folder = Path(cfg.output).expanduser() / (run.path.resolve().name if several else "")
-    wanted = Wanted(cfg.test.src, paths(cfg.test.ref), cfg.test.name, set_names(cfg.evaluate.test))
+    wanted = Wanted(cfg.test.src, paths(cfg.test.ref), cfg.test.name, set_names(cfg.evaluate.test), Path(cfg.data_dir))
     for test in run_tests(run, wanted):
         yield evaluate_test(run, test, cfg, scoring, folder)
 

@@ -6,10 +6,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from nmt.data.corpus import Corpus, TestSet
-from nmt.data.named import named_test_sets, set_names
+from nmt.data.named import named_test_sets, set_names, short_name
+from nmt.data.prepared import FOLDER, stored_test_sets
 from nmt.data.text import read_lines
 from nmt.errors import UserError
 from nmt.evaluation.checks import require_equal_counts
+from nmt.progress import say
+from nmt.run_directory import read_facts
 
 if TYPE_CHECKING:  # torch takes seconds to import, and scoring files needs none
     from nmt.run import Run
@@ -31,6 +34,7 @@ class Wanted(NamedTuple):
     ref: Sequence[str]
     name: str | None  # one of the corpus's own sets, or what to call the files
     named: Sequence[str]  # sacreBLEU's names
+    data_dir: Path  # where prepared corpora are
 
 
 def chosen_test_sets(corpus: Corpus, names: Sequence[str]) -> dict[str, TestSet]:
@@ -47,7 +51,7 @@ def run_tests(run: "Run", wanted: Wanted) -> list[Test]:
     names = wanted.named
     if not names and not wanted.name:
         names = set_names((run.config.get("evaluate") or {}).get("test"))
-    sets = chosen_test_sets(corpus, names)
+    sets = _chosen_or_kept(run, corpus, names, wanted.data_dir)
     if names:
         return [Test(one, "sacrebleu", *languages) for one in sets.values()]
     name = wanted.name or "test"
@@ -62,6 +66,20 @@ def run_tests(run: "Run", wanted: Wanted) -> list[Test]:
     counts |= {f"its references {k}": len(stream) for k, stream in enumerate(found.references, start=1)}
     require_equal_counts(counts)
     return [Test(found, corpus.name, *languages)]
+
+
+def _chosen_or_kept(run: "Run", corpus: Corpus, names: Sequence[str], data_dir: Path) -> dict[str, TestSet]:
+    """Where a set is not to be had (no network, files elsewhere): as it was when the training text was prepared."""
+    try:
+        return chosen_test_sets(corpus, names)
+    except UserError:
+        folder = data_dir / FOLDER / str(read_facts(run.path).get("prepared"))
+        kept = stored_test_sets(folder)
+        wanted = [short_name(name) for name in names] or ["test"]
+        if not set(wanted) <= set(kept):
+            raise
+        say(f"the test text is not to be had here; as it was prepared: {folder}")
+        return {name: kept[name] for name in wanted}
 
 
 def read_test(name: str | None, source: str, references: Sequence[str]) -> TestSet:

@@ -57,7 +57,9 @@ def main(cfg: DictConfig) -> None:
         if run_directory.check_resume(run_dir, config) != resumes:
             raise UserError(f"another process has just started a run in {run_dir}; start this one again")
         if not resumes:
-            run_directory.create(run_dir, config, prepared.facts, prepared.source, prepared.target)
+            run_directory.create(
+                run_dir, config, {**prepared.facts, "prepared": prepared.folder.name}, prepared.source, prepared.target
+            )
         Training(run_dir, config, settings, prepared, job).run(tracker)
 
 

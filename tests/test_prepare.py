@@ -435,3 +435,17 @@ def test_two_trainings_started_together_prepare_once_and_both_train(text: Path) 
     assert [process.returncode for process in started] == [0, 0], said
     assert sorted("learning" in one for one in said) == [False, True]
     assert sorted(path.name for path in text.iterdir() if path.name in ("r0", "r1")) == ["r0", "r1"]
+
+
+def test_a_run_is_evaluated_on_the_test_text_as_it_was_prepared_where_the_files_are_gone(
+    text: Path, run_program: RunProgram
+) -> None:
+    tests = ["data.test_src=v.fr", "data.test_tgt=v.en"]
+    assert run_program("train", "experiment=rnn", *files(), *tests, *SMALL, "run_dir=r").returncode == 0
+    for name in ("b.en", "v.en", "v.fr"):
+        (text / name).unlink()
+    done = run_program("evaluate", "checkpoint=r", "beam=1", "ter=false", "max_extra=5")
+    assert done.returncode == 0, done.stderr
+    assert "as it was prepared: data/prepared/" in done.stderr
+    shutil.rmtree(text / "data")
+    assert_refused(run_program("evaluate", "checkpoint=r", "force=true"), "cannot read v.fr")

@@ -83,8 +83,11 @@ def open_prepared(folder: Path) -> Prepared:
 
 
 def stored_test_sets(folder: Path) -> dict[str, TestSet]:
-    """The test sets as they were when the folder was made: for a machine that has nothing else."""
-    stored = json.loads((folder / TESTS).read_text(encoding="utf-8"))
+    """The test sets as they were when the folder was made, for a machine that has nothing else; {} without a folder."""
+    try:
+        stored = json.loads((folder / TESTS).read_text(encoding="utf-8"))
+    except OSError:
+        return {}
     return {name: TestSet(**content) for name, content in stored.items()}
 
 

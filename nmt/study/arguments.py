@@ -11,7 +11,7 @@ from nmt.errors import ConfigError
 LISTS = ("experiments", "seeds", "runs", "slowest_first")  # experiments=rnn,luong needs no brackets
 FOR_EVALUATE = (
     "search", "beam", "length_penalty", "max_ratio", "max_extra", "batch", "max_src_pieces",
-    "test", "ter", "bootstrap", "target_language", "evaluate",
+    "test", "ter", "bootstrap", "target_language", "evaluate", "data_dir",
 )  # fmt: skip
 ELSEWHERE = {"experiment": "experiments=rnn,luong", "seed": "seeds=1,2", "run_dir": "root=DIRECTORY"}
 
@@ -25,8 +25,8 @@ class Handed(NamedTuple):
 
     @property
     def both(self) -> tuple[str, ...]:
-        """Of the settings of an evaluation those that training has too: it keeps these test sets out of its text."""
-        return tuple(override for override in self.evaluate if override.startswith("evaluate."))
+        """Of the settings of an evaluation those that training has too: it keeps these sets out of its text."""
+        return tuple(override for override in self.evaluate if override.startswith(("evaluate.", "data_dir=")))
 
     @property
     def chooses_test(self) -> bool:
