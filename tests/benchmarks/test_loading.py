@@ -58,7 +58,7 @@ def test_each_budget_is_a_row_with_the_numbers_of_its_plan() -> None:
         assert (row["source_padding"], row["target_padding"], row["padding"]) == plan.padding
         assert 0 <= row["waiting_share"] < 1
         assert row["collating_share"] > 0
-    assert len(report.table.split("\n")) == 1 + len(BUDGETS) + 1
+    assert len(report.table.split("\n")) == 2 + len(BUDGETS)
     assert "97" in said[0]
     to_json(report.results)
 
@@ -76,4 +76,6 @@ def test_a_budget_or_a_time_of_nothing_is_refused(tokens: list[int], updates: in
 
 
 def test_a_table_has_numbers_under_each_other() -> None:
-    assert table(["a", "bbb"], [["100", "2"], ["3", "4"]]) == "  a  bbb\n100    2\n  3    4"
+    assert table(["a", "bbb"], [["100", "2"], ["3", "4"]]) == "\n".join(
+        ["|   a | bbb |", "| --: | --: |", "| 100 |   2 |", "|   3 |   4 |"]
+    )
