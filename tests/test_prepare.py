@@ -449,3 +449,52 @@ def test_a_run_is_evaluated_on_the_test_text_as_it_was_prepared_where_the_files_
     assert "as it was prepared: data/prepared/" in done.stderr
     shutil.rmtree(text / "data")
     assert_refused(run_program("evaluate", "checkpoint=r", "force=true"), "cannot read v.fr")
+
+
+def test_fifty_sentences_of_a_real_test_set_are_found_in_training_text(
+    tmp_path: Path, run_program: RunProgram, nmt_data: Path
+) -> None:
+    def lines(name: str) -> list[str]:
+        return gzip.open(nmt_data / name).read().decode("utf-8").split("\n")[:-1]
+
+    news = list(zip(lines("newstest/newstest2014-fren.en.gz"), lines("newstest/newstest2014-fren.fr.gz"), strict=True))
+    long_enough = [pair for pair in news if min(len(side.split()) for side in pair) >= 4]
+    changes = (
+        lambda pair: (pair[0].upper(), pair[1]),
+        lambda pair: (pair[0].replace(" ", "  "), pair[1].lower()),
+        lambda pair: (pair[0].replace(",", " ,").rstrip("."), "une autre phrase, sans aucun rapport ici"),
+        lambda pair: ("quite another sentence, which has no relation to it", f"« {pair[1]} »"),
+        lambda pair: pair,
+    )
+    hidden = [changes[i % 5](pair) for i, pair in enumerate(random.Random(4).sample(long_enough, 50))]
+    train = list(zip(*(lines(f"europarl-fren/train.{side}.gz")[:3000] for side in ("en", "fr")), strict=True))
+    for i, pair in enumerate(hidden):
+        train.insert(17 + 60 * i, pair)
+    for side, name in enumerate(("t.en", "t.fr")):
+        (tmp_path / name).write_text("".join(f"{pair[side]}\n" for pair in train), encoding="utf-8", newline="\n")
+    tests = (
+        f"data.test_{key}={nmt_data}/newstest/newstest2014-fren.{s}.gz" for key, s in (("src", "en"), ("tgt", "fr"))
+    )
+    settings = ["data.source=en", "data.target=fr", "cleaning.max_ratio=null", "tokenizer.vocab_size=1000"]
+    done = run_program("prepare", "data=text", "data.train_src=t.en", "data.train_tgt=t.fr", *tests, *settings)
+    assert done.returncode == 0, done.stderr
+    card = card_of(tmp_path)
+    assert card["in_held_out_sets"] == {"test": 50}
+    assert card["dropped"]["in a dev or test set"]["examples"][0]["pair"] == 18
+    assert "50 training pairs are also in test" in done.stdout
+
+
+def test_corpora_are_mixed_by_weight(text: Path, run_program: RunProgram) -> None:
+    def part(name: str, src: str, tgt: str) -> list[str]:
+        return [f"+data.parts.{name}.train_src={src}", f"+data.parts.{name}.train_tgt={tgt}"]
+
+    mix = ["data=mix", *part("few", "v.en", "v.fr"), *part("many", "b.en", "b.fr"), PIECES]
+    done = run_program("prepare", *mix, "+data.weights.few=1", "+data.weights.many=3")
+    assert done.returncode == 0, done.stderr
+    prepared = open_prepared(folder_of(text))
+    assert [tuple(part) for part in prepared.train.parts] == [("few", 0, 40, 1.0), ("many", 40, 440, 3.0)]
+    shutil.rmtree(text / "data")
+    done = run_program("train", "experiment=rnn", *mix, "training.max_updates=2", "size.embedding=16", "run_dir=r")
+    assert done.returncode == 0, done.stderr
+    assert "440 pairs" in done.stderr
+    assert open_prepared(folder_of(text)).train.parts == ()
