@@ -16,8 +16,9 @@ import numpy as np
 import psutil
 import pytest
 
-from nmt.data.prepared import open_prepared
+from nmt.data.prepared import open_prepared, stored_test_sets
 from tests.conftest import RunProgram, program_environment
+from tests.sacrebleu_folder import write_set
 from tests.small_text import SMALL, assert_refused, contents, files
 
 PIECES = "tokenizer.vocab_size=310"
@@ -482,6 +483,27 @@ def test_fifty_sentences_of_a_real_test_set_are_found_in_training_text(
     assert card["in_held_out_sets"] == {"test": 50}
     assert card["dropped"]["in a dev or test set"]["examples"][0]["pair"] == 18
     assert "50 training pairs are also in test" in done.stdout
+
+
+def test_sets_by_sacrebleus_names_are_kept_out_of_training_and_with_the_text(
+    text: Path, run_program: RunProgram, tmp_path: Path
+) -> None:
+    wet = ["it rains in the old town again", "we stay at home and read"]
+    nass = ["il pleut encore dans la vieille ville", "nous restons a la maison et lisons"]
+    write_set(tmp_path / "sacrebleu", "wmt13", "en-fr", {"src": wet[:1], "ref": nass[:1]})
+    environment = write_set(tmp_path / "sacrebleu", "wmt14/full", "en-fr", {"src": wet, "ref": nass})
+    insert(text / "b.en", 9, [wet[1].upper()])
+    insert(text / "b.fr", 9, ["autre chose"])
+    named = ["evaluate.test=wmt14/full", "evaluate.valid=wmt13", "data.source=en", "data.target=fr"]
+    done = prepare(run_program, *named, env=environment)
+    assert done.returncode == 0, done.stderr
+    assert card_of(text)["in_held_out_sets"] == {"wmt14-full": 1}
+    prepared = open_prepared(folder_of(text))
+    assert [pair.source for pair in prepared.valid_pairs] == wet[:1]
+    assert stored_test_sets(folder_of(text))["wmt14-full"].sources == wet
+    shutil.rmtree(text / "data")
+    assert_refused(prepare(run_program, *named[:1], env=environment), "data.source and data.target")
+    assert not (text / "data").exists()
 
 
 def test_corpora_are_mixed_by_weight(text: Path, run_program: RunProgram) -> None:

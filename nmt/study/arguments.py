@@ -64,7 +64,7 @@ def split_arguments(arguments: Sequence[str], own: Iterable[str]) -> tuple[list[
             mine.append(argument)  # a flag, or the value of one
         elif key in ELSEWHERE:
             raise ConfigError(f"{argument}: here it is {ELSEWHERE[key]}")
-        elif key.split(".")[0] in FOR_EVALUATE:
+        elif key.split(".")[0] in FOR_EVALUATE and key != "evaluate.valid":
             evaluate.append(argument)
         elif key in own or key.split(".")[0] == "hydra":
             mine.append(_bracketed(argument) if key in LISTS else argument)
