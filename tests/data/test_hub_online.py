@@ -174,22 +174,22 @@ def test_shipped_datasets_are_named_as_on_the_hub(name: str) -> None:
         assert (cfg.tokenizer.vocab_size, cfg.batching.tokens, cfg.training.max_updates) == (32000, 25000, 100000)
 
 
-def write_copy(folder: Path, rows: Sequence[tuple[str, str]]) -> None:
-    for split in ("train", "validation", "test"):
+def write_copy(folder: Path, rows: Sequence[tuple[str, str]], held_out: Sequence[tuple[str, str]]) -> None:
+    for split, content in (("train", rows), ("validation", held_out), ("test", held_out)):
         file = folder / "fr-en" / f"{split}-00000-of-00001.parquet"
         file.parent.mkdir(parents=True, exist_ok=True)
-        file.write_bytes(parquet(*rows))
+        file.write_bytes(parquet(*content))
 
 
 def test_a_shipped_dataset_trains_from_a_local_copy_offline(run_program: RunProgram, tmp_path: Path) -> None:
     rows = [(f"the man number\u0085 {i} sees the dog {i % 17}", f"l homme {i}\u2028 voit {i % 17}") for i in range(211)]
-    write_copy(tmp_path / "my data" / "wmt14 été", rows)
+    write_copy(tmp_path / "my data" / "wmt14 été", rows, [(f"{i} cats sleep", f"{i} chats dorment") for i in range(17)])
     data = ["data=wmt14_en_fr", "data.path=my data/wmt14 été", "data.max_pairs=101", "tokenizer.shrink=true"]
     offline = {"HF_HOME": str(tmp_path / "hf"), "HF_HUB_OFFLINE": "1"}
     done = run_program("train", "experiment=rnn", *data, *SMALL, "run_dir=run", env=offline)
     assert done.returncode == 0, done.stderr
     facts = json.loads((tmp_path / "run" / "data.json").read_text(encoding="utf-8"))
-    assert (facts["train"]["read"], facts["valid"]["read"]) == (101, 211)
+    assert (facts["train"]["read"], facts["valid"]["read"]) == (101, 17)
     assert facts["corpus"]["config"] == "fr-en"
     assert str(tmp_path) not in json.dumps(facts)
 
