@@ -123,8 +123,8 @@ def _is_trained(one: Wanted) -> bool:
     before, now = read_config(one.run_dir), portable(one.config)
     if state in UNFINISHED or differences(before, now) or before["training"] != now["training"]:
         return False
-    corpus = instantiate(one.config["data"]).provenance()
-    return bool(json.loads(json.dumps(corpus)) == read_facts(one.run_dir)["corpus"])
+    identity = instantiate(one.config["data"]).identity()
+    return bool(json.loads(json.dumps(identity)) == read_facts(one.run_dir).get("identity"))
 
 
 def _is_evaluated(run_dir: Path, handed: Handed) -> bool:

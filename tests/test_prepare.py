@@ -520,3 +520,28 @@ def test_corpora_are_mixed_by_weight(text: Path, run_program: RunProgram) -> Non
     assert done.returncode == 0, done.stderr
     assert "440 pairs" in done.stderr
     assert open_prepared(folder_of(text)).train.parts == ()
+
+
+HUB_REFUSED = [
+    (["data.name=de-en"], ["no configuration de-en", "one of: fr-en"]),
+    (["data.name=fr-en", "data.train_split=training"], ["data.train_split=training", "there are: train"]),
+    (["data.name=fr-en", "data.target=de"], ["no column de", "there are:", "fr", "en"]),
+    (
+        ["data.path=nobody/nothing", "data.name=null"],
+        ["cannot reach the hub for nobody/nothing", "nmt.prepare", "copy"],
+    ),
+]
+
+
+@pytest.mark.parametrize(("settings", "parts"), HUB_REFUSED)
+def test_a_dataset_that_lacks_what_is_asked_for_is_refused_with_what_it_has(
+    text: Path, run_program: RunProgram, settings: list[str], parts: list[str]
+) -> None:
+    folder = text / "hub" / "fr-en"
+    folder.mkdir(parents=True)
+    rows = [json.dumps({"translation": {"en": f"a cat {n}", "fr": f"un chat {n}"}}) for n in range(9)]
+    (folder / "train.jsonl").write_text("\n".join(rows) + "\n", encoding="utf-8")
+    given = ["data=hub", "data.path=hub", "data.source=en", "data.target=fr", *settings]
+    environment = {"HF_HOME": str(text / "hf"), "HF_ENDPOINT": "http://127.0.0.1:9"}
+    assert_refused(run_program("prepare", *given, env=environment), *parts)
+    assert not (text / "data").exists()

@@ -128,17 +128,20 @@ def _name(corpus: Corpus, content: Mapping[str, Any]) -> str:
 @contextmanager
 def _lock(folder: Path) -> Iterator[None]:
     """One builder at a time; the lock goes with its process, whatever ends that."""
-    path = folder.with_name(f".{folder.name}.lock")
-    try:
-        folder.parent.mkdir(parents=True, exist_ok=True)
-        lock = FileLock(str(path))
+    lock = FileLock(str(folder.with_name(f".{folder.name}.lock")))
+    said = False
+    while not lock.is_locked:
         try:
-            lock.acquire(timeout=0)
+            folder.parent.mkdir(parents=True, exist_ok=True)
+            lock.acquire(timeout=1 if said else 0)
         except Timeout:
-            say(f"another process is preparing {folder}; waiting for it")
-            lock.acquire()
-    except OSError as error:
-        raise _unwritable(folder, error) from None
+            if not said:
+                say(f"another process is preparing {folder}; waiting for it")
+            said = True
+        except FileNotFoundError:  # the other one has failed, and cleared away what was there for it
+            continue
+        except OSError as error:
+            raise _unwritable(folder, error) from None
     try:
         yield
     finally:
@@ -152,7 +155,7 @@ def _build(folder: Path, build: Callable[[], Build], content: Mapping[str, Any],
         say(f"going on with {unfinished}")
     try:
         if not (unfinished / MANIFEST).exists():
-            facts = build().run(unfinished, pieces)
+            facts = {**build().run(unfinished, pieces), "identity": content["corpus"]}
             manifest = {**content, "facts": facts}
             text = json.dumps(manifest, indent=1, ensure_ascii=False, allow_nan=False) + "\n"
             write_text(unfinished / MANIFEST, text)

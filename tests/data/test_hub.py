@@ -7,14 +7,13 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from nmt.data.corpus import Pair
 from nmt.data.hub import HubCorpus
 from nmt.errors import ConfigError, UserError
-
-pa = pytest.importorskip("pyarrow")
-pq = pytest.importorskip("pyarrow.parquet")
 
 Row = tuple[str | None, str | None]
 TRAIN: list[Row] = [("a small boat", "un petit bateau"), ("the sea", "la mer"), ("it rains", "il pleut")]
@@ -272,14 +271,6 @@ def test_the_identity_of_local_files_is_their_content(wmt: Path, hub: Any, tmp_p
     assert hub(moved, name="fr-en", max_pairs=2).identity() != before
     write_parquet(moved / "fr-en" / "train-00001-of-00002.parquet", [("it snows", "il neige")])
     assert hub(moved, name="fr-en").identity() != before
-
-
-def test_a_name_on_the_hub_has_an_identity_without_being_looked_for() -> None:
-    corpus = HubCorpus("wmt/wmt14", "fr-en", "en", "fr", revision="abc")
-    identity = corpus.identity()
-    assert {key: identity[key] for key in ("path", "name", "revision", "columns", "train_split")} == {
-        "path": "wmt/wmt14", "name": "fr-en", "revision": "abc", "columns": ["en", "fr"], "train_split": "train",
-    }  # fmt: skip
 
 
 def test_provenance_holds_sizes_and_no_directory(wmt: Path, hub: Any, tmp_path: Path) -> None:

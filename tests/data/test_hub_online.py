@@ -4,24 +4,26 @@ import io
 import json
 import subprocess
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from hydra import compose, initialize_config_dir
 
 from nmt.cli import conf_dir
+from nmt.data.hub import HubCorpus
+from nmt.errors import ConfigError
 from tests.conftest import RunProgram, program_environment
 from tests.data.fake_hub import FakeHub, commit, serving
 from tests.small_text import SMALL, assert_refused
 
-pa = pytest.importorskip("pyarrow")
-pq = pytest.importorskip("pyarrow.parquet")
-
 # `datasets` reads HF_HOME and HF_ENDPOINT once, when it is imported: each case list has an interpreter of its own.
 READ = """
 import json, sys, time
+import datasets  # takes a second or more, which is not what `seconds` are about
 from nmt.data.hub import HubCorpus
 from nmt.errors import UserError
 for settings in json.load(sys.stdin):
@@ -149,6 +151,28 @@ def test_out_of_reach_is_said_within_seconds_with_what_to_do(tmp_path: Path, env
     assert said["seconds"] < 10
 
 
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"path": None}, r"data=hub needs data\.path"),
+        ({"source": None}, r"data=hub needs data\.source and data\.target"),
+        ({"train_split": None}, r"data\.train_split=null"),
+        ({"subset": "last"}, r"data\.subset=last"),
+    ],
+)
+def test_settings_that_name_no_text_are_refused(settings: dict[str, Any], message: str) -> None:
+    with pytest.raises(ConfigError, match=message):
+        HubCorpus(**{"path": "wmt/wmt14", "source": "en", "target": "fr", **settings})
+
+
+def test_a_name_on_the_hub_has_an_identity_without_being_looked_for() -> None:
+    corpus = HubCorpus("wmt/wmt14", "fr-en", "en", "fr", revision="abc")
+    identity = corpus.identity()
+    assert {key: identity[key] for key in ("path", "name", "revision", "columns", "train_split")} == {
+        "path": "wmt/wmt14", "name": "fr-en", "revision": "abc", "columns": ["en", "fr"], "train_split": "train",
+    }  # fmt: skip
+
+
 FACTS = {
     "wmt14_en_fr": ("wmt/wmt14", "fr-en", "en", "fr"),
     "wmt14_fr_en": ("wmt/wmt14", "fr-en", "fr", "en"),
@@ -174,22 +198,25 @@ def test_shipped_datasets_are_named_as_on_the_hub(name: str) -> None:
         assert (cfg.tokenizer.vocab_size, cfg.batching.tokens, cfg.training.max_updates) == (32000, 25000, 100000)
 
 
-def write_copy(folder: Path, rows: Sequence[tuple[str, str]], held_out: Sequence[tuple[str, str]]) -> None:
-    for split, content in (("train", rows), ("validation", held_out), ("test", held_out)):
+def write_copy(folder: Path, sizes: dict[str, int]) -> None:
+    """The configuration fr-en with so many invented pairs in each split, none of them twice."""
+    for split, size in sizes.items():
+        rows = [
+            (f"the {split} man\u0085 {i} sees the dog {i % 17}", f"l homme {split} {i}\u2028 voit") for i in range(size)
+        ]
         file = folder / "fr-en" / f"{split}-00000-of-00001.parquet"
         file.parent.mkdir(parents=True, exist_ok=True)
-        file.write_bytes(parquet(*content))
+        file.write_bytes(parquet(*rows))
 
 
 def test_a_shipped_dataset_trains_from_a_local_copy_offline(run_program: RunProgram, tmp_path: Path) -> None:
-    rows = [(f"the man number\u0085 {i} sees the dog {i % 17}", f"l homme {i}\u2028 voit {i % 17}") for i in range(211)]
-    write_copy(tmp_path / "my data" / "wmt14 été", rows, [(f"{i} cats sleep", f"{i} chats dorment") for i in range(17)])
+    write_copy(tmp_path / "my data" / "wmt14 été", {"train": 211, "validation": 13, "test": 7})
     data = ["data=wmt14_en_fr", "data.path=my data/wmt14 été", "data.max_pairs=101", "tokenizer.shrink=true"]
     offline = {"HF_HOME": str(tmp_path / "hf"), "HF_HUB_OFFLINE": "1"}
     done = run_program("train", "experiment=rnn", *data, *SMALL, "run_dir=run", env=offline)
     assert done.returncode == 0, done.stderr
     facts = json.loads((tmp_path / "run" / "data.json").read_text(encoding="utf-8"))
-    assert (facts["train"]["read"], facts["valid"]["read"]) == (101, 17)
+    assert (facts["train"]["read"], facts["valid"]["read"]) == (101, 13)
     assert facts["corpus"]["config"] == "fr-en"
     assert str(tmp_path) not in json.dumps(facts)
 
@@ -198,14 +225,11 @@ def test_a_shipped_dataset_trains_from_a_local_copy_offline(run_program: RunProg
     ("data", "message"),
     [
         (["data=wmt14_en_fr"], "cannot reach the hub for wmt/wmt14"),
-        (["data=hub"], "data=hub needs data.path"),
-        (["data=hub", "data.path=wmt/wmt14"], "data=hub needs data.source and data.target"),
-        (["data=wmt14_en_fr", "data.train_split=null"], "data.train_split=null"),
         (["data=wmt14_en_fr", "data.path=none/of/these.parquet"], "no file or folder none/of/these.parquet"),
     ],
 )
-def test_training_without_its_text_ends_with_one_line(run_program: RunProgram, data: list[str], message: str) -> None:
-    done = run_program("train", "experiment=rnn", *data, env={"HF_HOME": "hf", "HF_HUB_OFFLINE": "1"})
+def test_preparing_without_its_text_ends_with_one_line(run_program: RunProgram, data: list[str], message: str) -> None:
+    done = run_program("prepare", *data, env={"HF_HOME": "hf", "HF_HUB_OFFLINE": "1"})
     assert_refused(done, message)
 
 
