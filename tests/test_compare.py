@@ -144,7 +144,7 @@ def test_a_mistyped_setting_is_refused_before_anything_starts(run_program, tmp_p
 TINY = [
     "data=text", "data.train_src=t.en", "data.train_tgt=t.fr", "data.valid_src=t.en", "data.valid_tgt=t.fr",
     "data.test_src=t.en", "data.test_tgt=t.fr", "data.source=en", "data.target=fr",
-    "tokenizer.vocab_size=288", "batching.tokens=300", "training.max_epochs=null",
+    "tokenizer.vocab_size=288", "batching.tokens=300", "training.max_epochs=null", "cleaning=none",
 ]  # fmt: skip
 
 
