@@ -54,7 +54,7 @@ def main(cfg: DictConfig) -> None:
 
 def _job(config: dict[str, Any], prepared: Prepared, batches: Batches, device: str) -> Job:
     torch.manual_seed(config["seed"])
-    model = build_model(config["model"], prepared.source, prepared.target).to(device)
+    model = build_model(config["model"], prepared.source.vocab_size, prepared.target.vocab_size).to(device)
     optimizer = instantiate(config["optimizer"])(model.parameters())
     return Job(model, optimizer, constant(), batches, None, device, config["precision"])
 

@@ -134,7 +134,9 @@ def test_moses_escapes_and_punctuation_apart_look_tokenised(text: str) -> None:
     assert looks_tokenised(text)
 
 
-@pytest.mark.parametrize("text", ["it's late", "A&P Inc.", "a@b.org", "Où est-il ?", "Attends ! Qui : moi ?", "3.5, maybe more."])
+@pytest.mark.parametrize(
+    "text", ["it's late", "A&P Inc.", "a@b.org", "Où est-il ?", "Attends ! Qui : moi ?", "3.5, maybe."]
+)
 def test_raw_text_does_not_look_tokenised(text: str) -> None:
     assert not looks_tokenised(text)
 
