@@ -7,6 +7,7 @@ from torch.autograd import gradcheck
 from torch.testing import assert_close
 
 from nmt.errors import ConfigError
+from nmt.models.additive import additive_scores, additive_scores_explicit
 from nmt.models.attention import (
     Additive,
     Attention,
@@ -16,8 +17,6 @@ from nmt.models.attention import (
     InitialStateOnly,
     Memory,
     ScaledDot,
-    additive_scores,
-    additive_scores_explicit,
 )
 
 B, T, S, D, E, A = 2, 3, 5, 7, 11, 13
@@ -30,7 +29,8 @@ def randn(*shape: int) -> Tensor:
 
 def memory_for(attention: Attention, encoder_size: int) -> Memory:
     states = randn(B, S, encoder_size)
-    return Memory(states, attention.keys(states), randn(B, encoder_size), MASK)
+    steps = torch.arange(T).expand(B, T)
+    return Memory(states, attention.keys(states), randn(B, encoder_size), (), MASK, steps)
 
 
 def masked_softmax(scores: Tensor) -> Tensor:

@@ -37,7 +37,10 @@ def test_the_state_stays_in_float32_under_autocast(kind):
 
 @pytest.mark.parametrize("cell", ["gru", "lstm"])
 def test_the_encoder_reads_what_a_packed_bidirectional_rnn_reads(cell):
-    encoder = Encoder(5, 7, layers=1, cell=cell, bidirectional=True, dropout=0.0)
+    encoder = Encoder(
+        5, 7, layers=1, cell=cell, bidirectional=True, dropout=0.0,
+        reverse_source=False, summary="last_both", keep_last=False,
+    )  # fmt: skip
     library = {"gru": nn.GRU, "lstm": nn.LSTM}[cell](5, 7, bidirectional=True, batch_first=True)
     forward, backward = encoder.layers[0].readers
     weights = dict(forward.named_parameters())
@@ -65,7 +68,7 @@ def test_bahdanau_asks_with_the_state_before_the_cell(build):
     memory = model.encode(SRC)
     start = model.start(memory)
     first = model.weights(SRC, TGT_IN)[:, 0, 0, 0]
-    assert_close(first, model.attention(top(start)[:, None], memory)[1][:, 0])
+    assert_close(first, model.attention(top(start.hidden)[:, None], memory)[1][:, 0])
     other_word = TGT_IN.clone()
     other_word[:, 0] = 9
     assert torch.equal(model.weights(SRC, other_word)[:, 0, 0, 0], first)
