@@ -27,7 +27,13 @@ FREE_TRAINING = (
 # File names say nothing of content, which is compared by checksum instead.
 FILES = ("train_src", "train_tgt", "valid_src", "valid_tgt", "test_src", "test_tgt", "path", "data_dir")
 # Settings that older runs did not have, and what was so in them. They are read as if they said it.
-_RECURRENT = {"reverse_source": False, "summary": "last_both", "bridge": "learned", "init": "default", "init_range": 0.1}
+_RECURRENT = {
+    "reverse_source": False,
+    "summary": "last_both",
+    "bridge": "learned",
+    "init": "default",
+    "init_range": 0.1,
+}
 LATER = {
     "nmt.models.recurrent.Bahdanau": {**_RECURRENT, "context_in_readout": True, "readout_size": None},
     "nmt.models.recurrent.Luong": _RECURRENT,

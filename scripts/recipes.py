@@ -25,10 +25,10 @@ KEYS = ("paper", "published", "vocabulary", "parameters", "state", "not exact", 
 HEAD = """\
 # The papers' recipes
 
-Settings of published systems, as `experiment=paper/NAME`. A row's parameters are counted from the model, built with the
-paper's vocabulary; its state is the count of numbers in the decoder's cells (layers x (h + c)). BLEU is the paper's own, of
-tokenised text and with unknown words in it: it compares with no number of this program's. None of these has been
-trained to its end here. `python -m scripts.recipes` writes this page.
+Settings of published systems, as `experiment=paper/NAME`. A row's parameters are counted from the model, built with
+the paper's vocabulary; its state is the count of numbers in the decoder's cells (layers x (h + c)). BLEU is the
+paper's own, of tokenised text and with unknown words in it: it compares with no number of this program's. None of these
+has been trained to its end here. `python -m scripts.recipes` writes this page.
 
 """
 
