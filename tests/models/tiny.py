@@ -26,12 +26,32 @@ TINY = {
 
 CELLS = ["", " model.cell=lstm", " model.layers=2", " model.layers=2 model.cell=lstm"]
 SCORERS = ["additive", "dot", "scaled_dot", "general", "concat"]
+NEW_SCORERS = [
+    "location",
+    "local_m model.attention.window=1",
+    "local_p model.attention.window=1",
+    "local_p model.attention.window=2 attention@model.attention.score=additive",
+    "mean",
+    "random",
+]
+UNFED = "experiment=luong model.input_feeding=false"
 VARIANTS = [
     *[f"experiment={experiment}{settings}" for experiment in ("rnn", "bahdanau", "luong") for settings in CELLS],
     *[f"experiment={experiment} attention={scorer}" for experiment in ("bahdanau", "luong") for scorer in SCORERS],
-    *[f"experiment=luong model.input_feeding=false attention={scorer}" for scorer in ("additive", "dot", "none")],
+    *[f"experiment={experiment} attention={scorer}" for experiment in ("bahdanau", "luong") for scorer in NEW_SCORERS],
+    *[f"{UNFED} attention={scorer}" for scorer in ("additive", "dot", "none", *NEW_SCORERS)],
     "experiment=rnn attention=initial_state",
     "experiment=rnn attention=initial_state model.layers=2 model.cell=lstm",
+    "experiment=rnn model.summary=max",
+    "experiment=rnn model.summary=mean attention=initial_state",
+    "experiment=rnn model.summary=last_forward model.bidirectional=false",
+    "experiment=rnn model.context_in_readout=false",
+    "experiment=rnn model.bridge=copy model.layers=2 model.cell=lstm",
+    "experiment=luong attention=initial_state model.bridge=copy model.cell=lstm model.reverse_source=true",
+    "experiment=luong model.bidirectional=false model.encoder_size=10 model.bridge=copy model.reverse_source=true",
+    "experiment=bahdanau model.reverse_source=true model.summary=last_forward",
+    "experiment=bahdanau model.init=groundhog model.readout_size=7 attention=general",
+    "experiment=luong model.init=uniform model.cell=lstm attention=local_p",
     "experiment=bahdanau model.bidirectional=false model.layers=2",
     "experiment=bahdanau model.tie_embeddings=target",
     "experiment=luong model.bidirectional=false",
@@ -39,6 +59,19 @@ VARIANTS = [
     "experiment=transformer",
     "experiment=transformer model.norm=post",
     "experiment=transformer model.tie_embeddings=target model.activation=gelu",
+]
+
+# every recurrent scorer in every order with every summary, and those without attention
+ORDERS = ["experiment=bahdanau", "experiment=luong", UNFED]
+LOOKING = [f"attention={scorer}" for scorer in (*SCORERS, *NEW_SCORERS)]
+BLIND = ["attention=none", "attention=initial_state"]
+SUMMARIES = ["last_both", "max", "mean", "last_forward"]
+PRODUCT = [
+    f"{order} {attention} model.summary={summary}"
+    + (" model.bidirectional=false" if summary == "last_forward" and attention in BLIND else "")
+    for order in ORDERS
+    for attention in LOOKING + BLIND
+    for summary in SUMMARIES
 ]
 
 
