@@ -27,18 +27,18 @@ FREE_TRAINING = (
 # File names say nothing of content, which is compared by checksum instead.
 FILES = ("train_src", "train_tgt", "valid_src", "valid_tgt", "test_src", "test_tgt", "path", "data_dir")
 # Settings that older runs did not have, and what was so in them. They are read as if they said it.
-_RECURRENT = {
+_RECURRENT: dict[str, Any] = {
     "reverse_source": False,
     "summary": "last_both",
     "bridge": "learned",
     "init": "default",
     "init_range": 0.1,
 }
-LATER = {
+LATER: dict[str, dict[str, Any]] = {
     "nmt.models.recurrent.Bahdanau": {**_RECURRENT, "context_in_readout": True, "readout_size": None},
     "nmt.models.recurrent.Luong": _RECURRENT,
 }
-LATER_SECTIONS = {"training": {"mean_over": "pieces"}}
+LATER_SECTIONS: dict[str, dict[str, Any]] = {"training": {"mean_over": "pieces"}}
 
 
 def read_config(folder: Path) -> dict[str, Any]:
