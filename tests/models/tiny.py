@@ -39,6 +39,13 @@ VARIANTS = [
     "experiment=transformer",
     "experiment=transformer model.norm=post",
     "experiment=transformer model.tie_embeddings=target model.activation=gelu",
+    *[f"experiment=transformer attention_backend={name}" for name in ("explicit", "tiled", "linear")],
+    "experiment=transformer attention_backend=window model.attention_window=4",  # two layers see the longest sentence
+    *[f"experiment=transformer model.positions={name}" for name in ("learned", "rotary", "alibi", "none")],
+    *[f"experiment=transformer attention_backend={name} model.positions=alibi" for name in ("explicit", "tiled")],
+    "experiment=transformer attention_backend=window model.attention_window=4 model.positions=rotary",
+    "experiment=transformer attention_backend=window model.attention_window=4 model.positions=alibi",
+    "experiment=transformer attention_backend=linear model.positions=learned",
 ]
 
 
