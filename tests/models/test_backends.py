@@ -45,7 +45,9 @@ def drawn_bias(queries: int, keys: int, dtype: torch.dtype) -> Bias:
     """Any numbers at all, one for each head, query and key."""
     table = torch.randn(H, queries, keys, dtype=dtype)
     first = keys - queries
-    return lambda rows, columns: table[:, (rows - first).clamp(max=queries - 1)[..., :, None], columns_in(columns, keys)]
+    return lambda rows, columns: table[
+        :, (rows - first).clamp(max=queries - 1)[..., :, None], columns_in(columns, keys)
+    ]
 
 
 def columns_in(columns: Tensor, keys: int) -> Tensor:

@@ -1,22 +1,13 @@
-"""What is the Transformer's own: weights from the explicit path, positions, ties, and refusals."""
+"""What is the Transformer's own: dropout on weights, ties, and refusals."""
 
 import pytest
 import torch
-from torch.testing import assert_close
 
 from nmt.errors import ConfigError
 from nmt.models.transformer import Transformer
 
 SRC = torch.tensor([[5, 6, 7, 22, 3], [9, 8, 3, 0, 0]])
 TGT_IN = torch.tensor([[2, 5, 6, 18], [2, 7, 0, 0]])
-
-
-def test_the_path_that_gives_weights_gives_the_features_of_the_fast_one(build):
-    model = build("experiment=transformer").double()
-    features, weights = model.teach(SRC, TGT_IN, model.backend.explicit)
-    assert_close(features, model(SRC, TGT_IN))
-    assert_close(model.weights(SRC, TGT_IN), torch.stack(weights, dim=1))
-    assert model.weights(SRC, TGT_IN).shape == (2, 2, 3, 4, 5)
 
 
 def test_dropout_on_weights_acts_in_training_only(build):
@@ -49,6 +40,8 @@ def test_tying_all_with_two_vocabularies_is_refused():
         ("activation", "swish", "relu, gelu"),
         ("heads", 4, "divide"),
         ("tie_embeddings", "some", "none, target or all"),
+        ("attention_backend", "flash", "auto, fused"),
+        ("positions", "absolute", "none, sinusoidal"),
     ],
 )
 def test_an_impossible_setting_is_refused_with_a_way_out(setting, value, way_out):
