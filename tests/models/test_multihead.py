@@ -78,10 +78,10 @@ def test_heads_cost_the_arithmetic_of_one_full_width_head(attend):
 
 def test_a_dot_product_of_heads_has_variance_d_k_and_1_after_scaling():
     for d_k in (16, 64, 256):
-        q, k = torch.randn(2, 4096, d_k)
+        q, k = torch.randn(2, 1024, d_k)
         products = q @ k.mT
-        assert products.var().item() == pytest.approx(d_k, rel=0.02)
-        assert (q * d_k**-0.5 @ k.mT).var().item() == pytest.approx(1.0, rel=0.02)
+        assert products.var().item() == pytest.approx(d_k, rel=0.05)
+        assert (q * d_k**-0.5 @ k.mT).var().item() == pytest.approx(1.0, rel=0.05)
         # what softmax gets of it: explicit attention's weights are those of scores with variance 1
         _, weights = attend_explicit(q[None, None], k[None, None], k[None, None], Sight())
-        assert weights.log().var(dim=-1).mean().item() == pytest.approx(1.0, rel=0.02)
+        assert weights.log().var(dim=-1).mean().item() == pytest.approx(1.0, rel=0.05)

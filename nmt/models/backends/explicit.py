@@ -17,15 +17,14 @@ def attend_explicit(
 
     q is scaled rather than the scores, of which there are S / K times as many.
     """
-    queries, keys = sight.places(q, k)
-    allowed = sight.allowed(queries, keys, window)
+    allowed, bias = sight.allowed(q, k, window), sight.added(q, k)
     scores = wide((q * q.size(-1) ** -0.5) @ k.mT)
-    if sight.bias is not None:
-        scores = scores + sight.bias(queries, keys)
+    if bias is not None:
+        scores = scores + bias
     if allowed is not None:
         # in place: scores are the largest thing there is; the least finite number: a row of them is no NaN
         scores.masked_fill_(~allowed, torch.finfo(scores.dtype).min)
     weights = scores.softmax(dim=-1)
-    if allowed is not None and (sight.mask is not None or len(queries) > len(keys)):
+    if allowed is not None and (sight.mask is not None or q.size(2) > k.size(2)):
         weights = weights.masked_fill(~allowed, 0.0)  # a row with nothing to look at
     return F.dropout(weights, dropout).to(v.dtype) @ v, weights

@@ -14,15 +14,14 @@ from nmt.models.precision import wide
 
 def attend_fused(q: Tensor, k: Tensor, v: Tensor, sight: Sight, dropout: float = 0.0) -> tuple[Tensor, None]:
     """softmax(q k' / sqrt(K)) v by F.scaled_dot_product_attention; a bias is made whole, (H, T, S), for it."""
-    queries, keys = sight.places(q, k)
-    if sight.causal and len(queries) == len(keys) and sight.mask is sight.bias is None:
+    if sight.causal and q.size(2) == k.size(2) and sight.mask is sight.bias is None:
         return fuse(q, k, v, None, dropout, square=True), None
-    allowed = sight.allowed(queries, keys)
-    bias = None if sight.bias is None else sight.bias(queries, keys)[None]  # (1, H, T, S)
-    return fuse(q, k, v, added(bias, allowed), dropout), None
+    bias = sight.added(q, k)
+    mask = in_one(None if bias is None else bias[None], sight.allowed(q, k))
+    return fuse(q, k, v, mask, dropout), None
 
 
-def added(bias: Tensor | None, allowed: Tensor | None) -> Tensor | None:
+def in_one(bias: Tensor | None, allowed: Tensor | None) -> Tensor | None:
     """A mask, a bias or both in one, as the kernel takes them."""
     if bias is None or allowed is None:
         return allowed if bias is None else bias

@@ -34,7 +34,7 @@ def attend_linear_explicit(
 ) -> tuple[Tensor, Tensor]:
     """The same by the full matrix of weights f(q) f(k)', each row divided by its sum."""
     with plainly(q):
-        allowed = sight.allowed(*sight.places(q, k))
+        allowed = sight.allowed(q, k)
         weights = features(q) @ features(k).mT
         if allowed is not None:
             weights = weights.masked_fill(~allowed, 0.0)

@@ -35,22 +35,26 @@ class Sight(NamedTuple):
     bias: Bias | None = None
     spans: Spans | None = None  # of tokens without padding; only `varlen` takes them
 
-    def places(self, q: Tensor, k: Tensor) -> tuple[Tensor, Tensor]:
-        """Of queries (B, H, T, K) and keys (B, H, S, K): (T,) and (S,)."""
+    def added(self, q: Tensor, k: Tensor) -> Tensor | None:
+        """The bias of queries (B, H, T, K) and keys (B, H, S, K), (H, T, S)."""
+        if self.bias is None:
+            return None
         T, S = q.size(2), k.size(2)
-        return torch.arange(S - T, S, device=q.device), torch.arange(S, device=q.device)
+        return self.bias(torch.arange(S - T, S, device=q.device), torch.arange(S, device=q.device))
 
-    def allowed(self, queries: Tensor, keys: Tensor, window: int | None = None) -> Tensor | None:
-        """Which keys the queries at these places (T,) and (S,) may see, as (B or 1, 1, T, S); None: all.
-
-        With a window, only those fewer than `window` places away.
-        """
-        seen = None if self.mask is None else self.mask[:, None, None, keys]
-        if self.causal and len(queries) > 1:  # a single query is the last one, and sees all
-            seen = _both(seen, queries[:, None] >= keys)
+    def allowed(self, q: Tensor, k: Tensor, window: int | None = None) -> Tensor | None:
+        """Which keys a query may see, (B or 1, 1, T, S); None: all. With a window, those fewer places away."""
+        T, S = q.size(2), k.size(2)
+        seen = None if self.mask is None else self.mask[:, None, None]
+        if self.causal and T > 1:  # a single query is the last, and sees all
+            seen = _both(seen, _true(T, S, q.device).tril(S - T))
         if window is not None:
-            seen = _both(seen, (queries[:, None] - keys).abs() < window)
+            seen = _both(seen, _true(T, S, q.device).tril(S - T + window - 1).triu(S - T - window + 1))
         return seen
+
+
+def _true(T: int, S: int, device: torch.device) -> Tensor:
+    return torch.ones(T, S, dtype=torch.bool, device=device)
 
 
 def _both(seen: Tensor | None, more: Tensor) -> Tensor:

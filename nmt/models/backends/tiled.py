@@ -39,18 +39,20 @@ class Tile(NamedTuple):
 
 def tiles(q: Tensor, k: Tensor, mask: Tensor | None, causal: bool, bias: Bias | None, block: int) -> Iterator[Tile]:
     """All of them, one after the other; q is scaled already."""
-    sight = Sight(mask, causal, bias)
-    queries, places = sight.places(q, k)
-    for start in range(0, k.size(2), block):
-        # queries from the first that is not before the block's first key
-        rows = slice(max(0, start - (k.size(2) - q.size(2))) if causal else 0, q.size(2))
-        keys = slice(start, min(start + block, k.size(2)))
+    T, S = q.size(2), k.size(2)
+    ahead = S - T  # query 0 stands at this place
+    for start in range(0, S, block):
+        keys = slice(start, min(start + block, S))
+        rows = slice(max(0, start - ahead) if causal else 0, T)  # from the first that is not before all of these keys
         scores = q[:, :, rows] @ k[:, :, keys].mT
         if bias is not None:
-            scores += bias(queries[rows], places[keys])
-        allowed = sight.allowed(queries[rows], places[keys])
-        if allowed is not None:
-            scores.masked_fill_(~allowed, -torch.inf)
+            scores += bias(torch.arange(ahead + rows.start, S, device=q.device), torch.arange(S, device=q.device)[keys])
+        if mask is not None:
+            scores.masked_fill_(~mask[:, None, None, keys], -torch.inf)
+        if causal:  # queries before the last of these keys
+            corner = scores[:, :, : max(0, keys.stop - ahead - rows.start)]
+            seen = torch.ones(corner.shape[2:], dtype=torch.bool, device=q.device).tril(ahead + rows.start - start)
+            corner.masked_fill_(~seen, -torch.inf)
         yield Tile(rows, keys, scores)
 
 

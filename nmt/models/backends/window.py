@@ -13,7 +13,7 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from nmt.models.backends.explicit import attend_explicit
-from nmt.models.backends.fused import added, attend_fused, fuse
+from nmt.models.backends.fused import attend_fused, fuse, in_one
 from nmt.models.backends.sight import Sight
 
 
@@ -28,7 +28,7 @@ class Window:
         if max(T, S) <= self.width:  # everything is near everything
             return attend_fused(q, k, v, sight, dropout)
         blocks = Blocks(q.size(0), T, S, min(T, self.width), self.width - 1, 0 if sight.causal else self.width - 1)
-        mask = added(blocks.bias(sight, q.device), blocks.allowed(sight, q.device))
+        mask = in_one(blocks.bias(sight, q.device), blocks.allowed(sight, q.device))
         return blocks.joined(fuse(blocks.queries(q), blocks.keys(k), blocks.keys(v), mask, dropout)), None
 
     def attend_explicit(
