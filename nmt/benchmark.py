@@ -38,6 +38,8 @@ def main(cfg: DictConfig) -> None:
         job=lambda prepared, batches: _job(config, prepared, batches, device),
         batching=BatchingSettings(**config["batching"]),
         training=TrainingSettings(**config["training"]),
+        device=device,
+        precision=config["precision"],
         say=say,
     )
     report = suite.run(bench)
@@ -47,6 +49,9 @@ def main(cfg: DictConfig) -> None:
         facts = {**made_with, "device": device, "precision": config["precision"], **report.results, "record": record()}
         write_text(output, to_json(facts) + "\n")
         say(f"written: {output}")
+        if report.draw is not None:
+            report.draw(output.with_suffix(".png"))
+            say(f"written: {output.with_suffix('.png')}")
 
 
 def _job(config: dict[str, Any], prepared: Prepared, batches: Batches, device: str) -> Job:
