@@ -129,6 +129,7 @@ def _write_bytes(content: bytes, to: Path) -> None:
 
 
 def read_facts(run_dir: Path) -> dict[str, Any]:
+    """What was read for training, and from which prepared folder."""
     return json.loads((run_dir / "data.json").read_text(encoding="utf-8"))
 
 

@@ -26,6 +26,8 @@ from nmt.training.probe import probe
 from nmt.training.tracking import JsonLines, Tracker
 from nmt.validation import measure
 
+TRIAL_VOCABULARIES = (300, 300)  # pieces
+
 
 @program("train")
 def main(cfg: DictConfig) -> None:
@@ -43,12 +45,13 @@ def main(cfg: DictConfig) -> None:
     run_dir = _run_dir(config, choices)
     resumes = run_directory.check_resume(run_dir, config)
     batching = BatchingSettings(**config["batching"])
+    _require_buildable(config, settings)
     prepared = _prepare(config, run_dir if resumes else None)
     batches = Batches(prepared.train, batching)
     last = settings.last_update(len(batches.plan(1)) / settings.accumulate)
     schedule = instantiate(config["schedule"])(total_updates=last)
     torch.manual_seed(config["seed"])
-    model = build_model(config["model"], prepared.source, prepared.target).to(device)
+    model = build_model(config["model"], prepared.source.vocab_size, prepared.target.vocab_size).to(device)
     optimizer = instantiate(config["optimizer"])(model.parameters())
     if config["init_from"] and not resumes:
         checkpoint.load_weights(load_run(config["init_from"]).weights, model)
@@ -57,7 +60,9 @@ def main(cfg: DictConfig) -> None:
         if run_directory.check_resume(run_dir, config) != resumes:
             raise UserError(f"another process has just started a run in {run_dir}; start this one again")
         if not resumes:
-            run_directory.create(run_dir, config, prepared.facts, prepared.source, prepared.target)
+            run_directory.create(
+                run_dir, config, {**prepared.facts, "prepared": prepared.folder.name}, prepared.source, prepared.target
+            )
         Training(run_dir, config, settings, prepared, job).run(tracker)
 
 
@@ -66,6 +71,13 @@ def _run_dir(config: dict[str, Any], choices: dict[str, Any]) -> Path:
         return Path(str(config["run_dir"])).expanduser()
     seed = config["seed"]
     return Path("outputs", choices["data"], config["name"] + (f"-seed{seed}" if seed != 1 else ""))
+
+
+def _require_buildable(config: dict[str, Any], settings: TrainingSettings) -> None:
+    """What the settings alone decide is refused now, and not after a corpus has been prepared for hours."""
+    instantiate(config["schedule"])(total_updates=settings.last_update(updates_per_epoch=1.0))
+    model = build_model(config["model"], *TRIAL_VOCABULARIES)
+    instantiate(config["optimizer"])(model.parameters())
 
 
 def _prepare(config: dict[str, Any], run_dir: Path | None) -> Prepared:

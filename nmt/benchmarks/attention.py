@@ -117,8 +117,9 @@ class Attention:
             "points": [asdict(point) for point in points],
         }
         title = f"{self.heads} heads of {self.head_size}, batch {self.batch}, {results['dtype']}, {device.type}"
-        text = "\n\n".join(filter(None, [*measured.tables(), measured.summary(), *skipped]))
-        return Report(text, results, partial(_draw, measured, title))
+        notes = [*measured.summary(), f"n^: the exponent of n, fitted from {FITTED:,} places on", *skipped]
+        notes.append(f"memory beyond the inputs, by {HOW[device.type]}")
+        return Report("\n\n".join(measured.tables()), notes, results, partial(_draw, measured, title))
 
     def _ways(self, place: Place) -> tuple[dict[str, Way], list[str]]:
         """What runs here, the baseline first, and why the rest does not."""
@@ -211,8 +212,8 @@ class Measured:
                     if (each["causal"], each["backward"]) == _key(case)
                 }
                 if slopes:
-                    rows.append(["~ n^", *(f"{slopes[n]:.2f}" if n in slopes else "" for n in self.names())])
-                found.append(f"{case}, {unit}\n{table(['n', *self.names()], rows)}")
+                    rows.append(["n^", *(f"{slopes[n]:.2f}" if n in slopes else "" for n in self.names())])
+                found.append(table([f"{case}, {unit}: n", *self.names()], rows))
         return found
 
     def _rows(
@@ -228,14 +229,14 @@ class Measured:
             rows.append([f"{n:,}", *cells])
         return rows
 
-    def summary(self) -> str:
-        """The figure that is quoted."""
+    def summary(self) -> list[str]:
+        """What is quoted."""
         quoted = [p for p in self.points if p.n == SUMMED_UP and p.backward and p.backend != BASELINE and p.faster]
-        return "\n".join(
+        return [
             f"n={p.n:,}, {Case(p.causal, True)}: {p.backend} is {p.faster:.1f} times as fast as explicit, "
             f"with {p.smaller:.1f} times less memory"
             for p in quoted
-        )
+        ]
 
 
 def slope(points: Sequence[Point], value: Callable[[Point], float]) -> float:
