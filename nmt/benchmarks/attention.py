@@ -17,6 +17,7 @@ from nmt.errors import ConfigError, require_whole
 from nmt.models.backends.choice import Way, backends
 from nmt.models.backends.layout import Packed
 from nmt.models.backends.sight import Sight
+from nmt.training.loop import product_type
 
 BASELINE = "explicit"
 FITTED = 1024  # slopes are fitted on lengths from here on
@@ -90,7 +91,7 @@ class Attention:
             raise ConfigError(f"suite.backends: there is no {', '.join(sorted(unknown))}")
 
     def run(self, bench: Bench) -> Report:
-        device, dtype = torch.device(bench.device), torch.bfloat16 if bench.precision == "bf16" else torch.float32
+        device, dtype = torch.device(bench.device), product_type(bench.precision)
         place = Place(device, dtype, by_cpu=device.type == "cpu" and torch.get_num_threads() == 1)
         ways, skipped = self._ways(place)
         points: list[Point] = []
