@@ -162,7 +162,10 @@ def _one_line(error: BaseException) -> str:
     unknown = re.search(r"Could not (?:override|append|delete) '([^']*)'|is not in struct full_key: (\S+)", text)
     if unknown:
         full_key = unknown[1] or unknown[2]
-        near = difflib.get_close_matches(full_key, _known_keys(), n=1)
+        known = _known_keys()
+        if full_key in known:
+            return f"{full_key} belongs to other choices than these (experiment=, model=, attention=); see --cfg job"
+        near = difflib.get_close_matches(full_key, known, n=1)
         hint = f"did you mean {near[0]}?" if near else "see --cfg job for the keys there are"
         return f"there is no setting {full_key}; {hint}"
     missing = re.search(r"You must specify '(\w+)', e\.g, \w+=<OPTION> Available options: (.*)", text)

@@ -11,7 +11,7 @@ from nmt.models.backends.explicit import attend_explicit
 from nmt.models.backends.layout import Packed
 from nmt.models.backends.sight import Sight, Spans
 from tests.models.test_contract import REAL, SRC, TGT_IN
-from tests.models.tiny import VARIANTS
+from tests.models.tiny import SLOW_VARIANTS, VARIANTS
 
 CPU, CUDA = torch.device("cpu"), torch.device("cuda")
 POSITIONS = ["none", "sinusoidal", "learned", "rotary", "alibi"]
@@ -155,7 +155,7 @@ def test_pieces_end_to_end_know_their_places_and_go_back_to_their_rows():
     assert torch.equal(packed.spread(packed.ids[..., None])[..., 0], SRC)
 
 
-@pytest.mark.parametrize("variant", [name for name in VARIANTS if "transformer" in name])
+@pytest.mark.parametrize("variant", [name for name in VARIANTS + SLOW_VARIANTS if "transformer" in name])
 def test_the_path_that_gives_weights_gives_the_features_of_the_fast_one(build, variant):
     model = build(variant).double()
     features, weights = model.teach(SRC, TGT_IN, model.backend.explicit)
