@@ -38,6 +38,8 @@ def main(cfg: DictConfig) -> None:
         job=lambda prepared, batches: _job(config, prepared, batches, device),
         batching=BatchingSettings(**config["batching"]),
         training=TrainingSettings(**config["training"]),
+        device=device,
+        precision=config["precision"],
         say=say,
     )
     report = suite.run(bench)
@@ -50,6 +52,9 @@ def main(cfg: DictConfig) -> None:
         origin = f"- Made {made['date']} at commit {str(made['commit'])[:18]} on {made['machine']}.\n"
         write_text(output.with_suffix(".md"), report.page() + origin)
         say(f"written: {output} and {output.with_suffix('.md')}")
+        if report.draw is not None:
+            report.draw(output.with_suffix(".png"))
+            say(f"written: {output.with_suffix('.png')}")
 
 
 def _job(config: dict[str, Any], prepared: Prepared, batches: Batches, device: str) -> Job:

@@ -45,6 +45,28 @@ def test_preparing_is_measured_as_text_and_as_parquet(text: Path, run_program: R
     assert_refused(run_program("benchmark", "suite=preparing"), "suite.source=FILE")
 
 
+@pytest.mark.slow
+def test_attention_is_measured_without_any_text_and_drawn(tmp_path: Path, run_program: RunProgram) -> None:
+    sizes = ["suite.lengths=[16,32]", "suite.head_size=8", "suite.seconds=0", "threads=1"]
+    done = run_program("benchmark", "suite=attention", *sizes, "output=a/attention.json")
+    assert done.returncode == 0, done.stderr
+    assert "causal, forward and backward, CPU ms: n" in done.stdout
+    assert json.loads((tmp_path / "a/attention.json").read_text())["compared_by"] == "cpu_seconds"
+    assert (tmp_path / "a/attention.png").exists()
+    assert "USDT" not in done.stderr
+    assert [path.name for path in tmp_path.iterdir()] == ["a"]
+
+
+@pytest.mark.slow
+def test_the_speed_of_a_training_is_measured(text: Path, run_program: RunProgram) -> None:
+    quick = [*files(), *SMALL, "suite.updates=1", "suite.warm_up=1", "attention_backend=tiled", "threads=1"]
+    done = run_program("benchmark", "suite=training", *quick, f"output={text}/out.json")
+    assert done.returncode == 0, done.stderr
+    (row,) = json.loads((text / "out.json").read_text())["rows"]
+    assert row["attention"] == "tiled"
+    assert 0 < row["peak_fraction"] < 1
+
+
 REFUSALS = [
     (["suite.tokens=[0]"], ["suite.tokens=0"]),
     (["output=b.en/out.json"], ["b.en"]),

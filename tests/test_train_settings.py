@@ -52,6 +52,10 @@ REFUSALS: list[tuple[list[str], list[str]]] = [
     (["model.cell=lstmm"], ["model.cell=lstmm", "lstm"]),
     (["attention=dot", "model.hidden_size=17"], ["attention=dot"]),
     (["attention=multihead"], ["the model cannot be built", "attention"]),
+    (["attention_backend=tiled"], ["what is chosen here has no setting attention_backend"]),
+    (["experiment=transformer", "attention_backend=varlen"], ["varlen cannot run here", "attention_backend=auto"]),
+    (["experiment=transformer", "attention_backend=linear", "model.positions=alibi"], ["linear cannot express"]),
+    (["experiment=transformer", "attention_backend=tiled", "model.attention_dropout=0.1"], ["tiled cannot drop"]),
 ]
 
 
@@ -63,6 +67,12 @@ def test_a_refused_start_says_why_in_a_line_and_writes_nothing(
     assert_refused(train(run_program, "run_dir=new", *arguments), *parts)
     assert contents(text) == before
     assert not (text / "new").exists()
+
+
+@pytest.mark.slow
+def test_a_sentence_beyond_the_learned_positions_is_said_in_a_line(text: Path, run_program: RunProgram) -> None:
+    learned = ["model.positions=learned", "model.max_positions=5"]
+    assert_refused(train(run_program, *learned, experiment="transformer"), "5 learned positions", "model.max_positions")
 
 
 @pytest.mark.parametrize("arguments", [["--help"], ["--cfg", "job"]])

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, NamedTuple, Protocol
 
 from nmt.data.batching import Batches, BatchingSettings
@@ -17,6 +18,8 @@ class Bench:
     job: Callable[[Prepared, Batches], Job]  # with a new model and its optimizer
     batching: BatchingSettings
     training: TrainingSettings
+    device: str
+    precision: str
     say: Callable[[str], None]  # one line of progress
 
 
@@ -26,6 +29,7 @@ class Report(NamedTuple):
     table: str
     notes: list[str]
     results: dict[str, Any]
+    draw: Callable[[Path], None] | None = None  # a picture, for those that have one
 
     def page(self) -> str:
         """Markdown: the table, and a list of what it means."""

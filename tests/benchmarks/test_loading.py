@@ -43,6 +43,8 @@ def bench(counted: Counted, said: list[str], accumulate: int = 1) -> Bench:
         job=counted.job,
         batching=BatchingSettings(tokens=1, pool=101),
         training=TrainingSettings(max_updates=1, accumulate=accumulate),
+        device="cpu",
+        precision="fp32",
         say=said.append,
     )
 
