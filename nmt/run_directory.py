@@ -34,11 +34,11 @@ _RECURRENT = {
     "init": "default",
     "init_range": 0.1,
 }
-LATER = {
+LATER: dict[str, dict[str, Any]] = {
     "nmt.models.recurrent.Bahdanau": {**_RECURRENT, "context_in_readout": True, "readout_size": None},
     "nmt.models.recurrent.Luong": _RECURRENT,
 }
-LATER_SECTIONS = {"training": {"mean_over": "pieces"}}
+LATER_SECTIONS: dict[str, dict[str, Any]] = {"training": {"mean_over": "pieces"}}
 
 
 def read_config(folder: Path) -> dict[str, Any]:

@@ -52,6 +52,9 @@ REFUSALS: list[tuple[list[str], list[str]]] = [
     (["model.cell=lstmm"], ["model.cell=lstmm", "lstm"]),
     (["attention=dot", "model.hidden_size=17"], ["attention=dot"]),
     (["attention=multihead"], ["the model cannot be built", "attention"]),
+    (["model.input_feeding=true"], ["no setting model.input_feeding", "it belongs to model=luong"]),
+    (["model.summary=first"], ["model.summary=first", "last_both"]),
+    (["attention=local_p", "attention@model.attention.score=location"], ["attention@model.attention.score=additive"]),
 ]
 
 
