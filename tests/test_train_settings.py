@@ -56,6 +56,9 @@ REFUSALS: list[tuple[list[str], list[str]]] = [
     (["experiment=transformer", "attention_backend=varlen"], ["varlen cannot run here", "attention_backend=auto"]),
     (["experiment=transformer", "attention_backend=linear", "model.positions=alibi"], ["linear cannot express"]),
     (["experiment=transformer", "attention_backend=tiled", "model.attention_dropout=0.1"], ["tiled cannot drop"]),
+    (["model.input_feeding=true"], ["no setting model.input_feeding", "it belongs to model=luong"]),
+    (["model.summary=first"], ["model.summary=first", "last_both"]),
+    (["attention=local_p", "attention@model.attention.score=location"], ["attention@model.attention.score=additive"]),
 ]
 
 
