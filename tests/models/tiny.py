@@ -1,5 +1,6 @@
 """Models built as the programs build them: through the configuration, but tiny."""
 
+import os
 from functools import cache
 from pathlib import Path
 
@@ -11,6 +12,7 @@ from omegaconf import DictConfig, OmegaConf
 from nmt.models.seq2seq import Seq2Seq
 
 CONF = Path(__file__).resolve().parents[2] / "conf"
+OWN_CONF = os.environ.get("NMT_CONF")  # a user's own folder of configurations, as for --config-dir
 SRC_PIECES, TGT_PIECES = 23, 19
 PAD, BOS, EOS = 0, 2, 3
 
@@ -64,6 +66,14 @@ VARIANTS = [
     # a window of 4: two layers of it see the longest sentence of the tests
     "experiment=transformer attention_backend=window model.attention_window=4 model.positions=alibi",
 ]
+# whatever else lies in conf/attention, or in the user's own folder, is tested without being named here
+ELSEWHERE = {"none", "initial_state", "multihead"}
+OTHERS = sorted(
+    {path.stem for folder in (CONF, Path(OWN_CONF or CONF)) for path in (folder / "attention").glob("*.yaml")}
+    - {scorer.split()[0] for scorer in (*SCORERS, *NEW_SCORERS)}
+    - ELSEWHERE
+)
+VARIANTS += [f"experiment={experiment} attention={name}" for experiment in ("bahdanau", "luong") for name in OTHERS]
 SLOW_VARIANTS = [
     "experiment=transformer attention_backend=explicit",
     "experiment=transformer attention_backend=window model.attention_window=4",
@@ -91,7 +101,8 @@ PRODUCT = [
 @cache
 def composed(overrides: str) -> DictConfig:
     with initialize_config_dir(str(CONF), version_base=None):
-        return compose("train", overrides=["data=text", *overrides.split()])
+        own = [f"hydra.searchpath=[file://{Path(OWN_CONF).resolve()}]"] if OWN_CONF else []
+        return compose("train", overrides=["data=text", *overrides.split(), *own])
 
 
 @cache
