@@ -7,6 +7,7 @@ from nmt import __version__
 from nmt.record import commit, machine, package_version
 
 PROGRAMS = {
+    "prepare": "clean, encode a corpus:  python -m nmt.prepare data=wmt14_en_fr",
     "train": "train one system:        python -m nmt.train experiment=bahdanau",
     "translate": "lines in, lines out:     echo 'the old dog sleeps' | python -m nmt.translate checkpoint=RUN",
     "evaluate": "BLEU, chrF, TER, length: python -m nmt.evaluate checkpoint=RUN",

@@ -38,20 +38,28 @@ def main(cfg: DictConfig) -> None:
         job=lambda prepared, batches: _job(config, prepared, batches, device),
         batching=BatchingSettings(**config["batching"]),
         training=TrainingSettings(**config["training"]),
+        device=device,
+        precision=config["precision"],
         say=say,
     )
     report = suite.run(bench)
-    print(report.table, flush=True)
+    print(report.page(), end="", flush=True)
     if output is not None:
         made_with = {name: choices[name] for name in ("suite", "experiment", "size", "data")}
-        facts = {**made_with, "device": device, "precision": config["precision"], **report.results, "record": record()}
+        made = record()
+        facts = {**made_with, "device": device, "precision": config["precision"], **report.results, "record": made}
         write_text(output, to_json(facts) + "\n")
-        say(f"written: {output}")
+        origin = f"- Made {made['date']} at commit {str(made['commit'])[:18]} on {made['machine']}.\n"
+        write_text(output.with_suffix(".md"), report.page() + origin)
+        say(f"written: {output} and {output.with_suffix('.md')}")
+        if report.draw is not None:
+            report.draw(output.with_suffix(".png"))
+            say(f"written: {output.with_suffix('.png')}")
 
 
 def _job(config: dict[str, Any], prepared: Prepared, batches: Batches, device: str) -> Job:
     torch.manual_seed(config["seed"])
-    model = build_model(config["model"], prepared.source, prepared.target).to(device)
+    model = build_model(config["model"], prepared.source.vocab_size, prepared.target.vocab_size).to(device)
     optimizer = instantiate(config["optimizer"])(model.parameters())
     return Job(model, optimizer, constant(), batches, None, device, config["precision"])
 

@@ -16,6 +16,7 @@ from omegaconf import DictConfig, OmegaConf
 from nmt import record
 from nmt.cli import conf_dir, program, readable_override, say
 from nmt.data.corpus import Corpus
+from nmt.data.named import set_names, short_name
 from nmt.errors import ConfigError, UserError
 from nmt.study.arguments import Handed, split_arguments
 from nmt.study.jobs import Job, Step, child_environment, run_jobs
@@ -57,7 +58,7 @@ def compare(cfg: DictConfig, handed: Handed, typed: str) -> None:
     logs = output / "logs"
     jobs = [Job(names[path], todo, logs / f"{file_name(names[path])}.log") for path, todo in steps.items() if todo]
     failed = _run(jobs, cfg)
-    results = [read_result(path, handed.test) for path, name in names.items() if name not in failed]
+    results = [read_result(path, _test_name(path, handed)) for path, name in names.items() if name not in failed]
     if results:
         refuse_different_tests(results)
         corpus = instantiate(wanted[0].config["data"]) if wanted else None
@@ -86,6 +87,7 @@ def _wanted(cfg: DictConfig, handed: Handed) -> list[Wanted]:
                 f"threads={cfg.threads}",
                 *_device(cfg),
                 *handed.train,
+                *handed.both,
             ]
             composed = compose("train", [readable_override(one) for one in chosen], return_hydra_config=True)
             root = Path(cfg.root or f"outputs/{composed.hydra.runtime.choices['data']}").expanduser()
@@ -105,7 +107,7 @@ def _slowest_first(wanted: Sequence[Wanted], cfg: DictConfig) -> list[Wanted]:
 def _steps(one: Wanted, cfg: DictConfig, handed: Handed) -> tuple[Step, ...]:
     """What is left to do for a run: training, evaluation, both or nothing."""
     training = Step("training", (*_program("train"), *handed.flags, *one.overrides))
-    evaluating = _evaluating(one.run_dir, cfg, handed, _test_files(one.config["data"], handed))
+    evaluating = _evaluating(one.run_dir, cfg, handed, _test_files(one.config, handed))
     if not _is_trained(one):
         return training, evaluating
     return () if _is_evaluated(one.run_dir, handed) else (evaluating,)
@@ -121,8 +123,8 @@ def _is_trained(one: Wanted) -> bool:
     before, now = read_config(one.run_dir), portable(one.config)
     if state in UNFINISHED or differences(before, now) or before["training"] != now["training"]:
         return False
-    corpus = instantiate(one.config["data"]).provenance()
-    return bool(json.loads(json.dumps(corpus)) == read_facts(one.run_dir)["corpus"])
+    identity = instantiate(one.config["data"]).identity()
+    return bool(json.loads(json.dumps(identity)) == read_facts(one.run_dir).get("identity"))
 
 
 def _is_evaluated(run_dir: Path, handed: Handed) -> bool:
@@ -130,7 +132,7 @@ def _is_evaluated(run_dir: Path, handed: Handed) -> bool:
 
     With settings of the user's own nmt.evaluate is asked: it translates again only where it must.
     """
-    file = run_dir / "evaluation" / f"{handed.test}.json"
+    file = run_dir / "evaluation" / f"{_test_name(run_dir, handed)}.json"
     if handed.evaluate or not file.is_file():
         return False
     usual = compose("evaluate")
@@ -141,12 +143,22 @@ def _is_evaluated(run_dir: Path, handed: Handed) -> bool:
     return all(made >= weights.stat().st_mtime for weights in run_dir.glob("*.safetensors"))
 
 
-def _test_files(data: dict[str, Any], handed: Handed) -> tuple[str, ...]:
+def _test_name(path: Path, handed: Handed) -> str:
+    """What nmt.evaluate calls the test set: as the command line says, else as the run's own settings do."""
+    file = path / "config.yaml"
+    if handed.chooses_test or not file.is_file():
+        return handed.test
+    settings = yaml.safe_load(file.read_text(encoding="utf-8")) or {}
+    recorded = set_names((settings.get("evaluate") or {}).get("test"))
+    return short_name(recorded[0]) if recorded else handed.test
+
+
+def _test_files(config: dict[str, Any], handed: Handed) -> tuple[str, ...]:
     """Test files outside the current folder by name: a run keeps only the last part of an absolute path."""
-    source, references = data.get("test_src"), data.get("test_tgt")
+    source, references = config["data"].get("test_src"), config["data"].get("test_tgt")
     if not source or not references or not Path(source).expanduser().is_absolute():
         return ()
-    if any(override.startswith("test.") for override in handed.evaluate):
+    if handed.chooses_test or (config.get("evaluate") or {}).get("test"):
         return ()
     listed = [references] if isinstance(references, str) else references
     quoted = [readable_override(f"references={path}").split("=", 1)[1] for path in listed]

@@ -14,6 +14,7 @@ from omegaconf import DictConfig, ListConfig
 
 from nmt.cli import program, say
 from nmt.data.corpus import TestSet
+from nmt.data.named import set_names
 from nmt.data.text import read_lines
 from nmt.errors import ConfigError, UserError
 from nmt.evaluation.bootstrap import Bootstrap
@@ -22,6 +23,7 @@ from nmt.evaluation.report import text_report
 from nmt.evaluation.scores import Scores, score
 from nmt.evaluation.store import file_sha256, lines_sha256, read_stored, require_writable, to_json, write_text
 from nmt.record import record
+from nmt.test_sets import Test, Wanted, plain_name, run_tests
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:  # torch takes seconds to import, and scoring files needs none
@@ -34,15 +36,6 @@ class Scoring(NamedTuple):
     language: str | None  # None: what the run says
     bootstrap: Bootstrap
     ter: bool
-
-
-class Test(NamedTuple):
-    """A test set, and where it is from."""
-
-    set: TestSet
-    data: str
-    source_language: str
-    target_language: str
 
 
 class Translations(NamedTuple):
@@ -68,7 +61,7 @@ def evaluations(cfg: DictConfig) -> Iterator[dict[str, Any]]:
     for path in files:
         yield evaluate_file(path, cfg, scoring)
     for path in checkpoints:
-        yield evaluate_run(path, cfg, scoring, several=len(checkpoints) > 1)
+        yield from evaluate_run(path, cfg, scoring, several=len(checkpoints) > 1)
 
 
 def paths(value: str | ListConfig | None) -> list[str]:
@@ -92,6 +85,10 @@ def check_settings(cfg: DictConfig, checkpoints: Sequence[str], files: Sequence[
         raise ConfigError("hypotheses=FILE needs references=FILE, or references=[FILE,FILE] for several translators")
     if files and (cfg.test.src or cfg.test.ref):
         raise ConfigError("test.src and test.ref go with checkpoint=; beside hypotheses= give source= and references=")
+    if files and cfg.evaluate.test:
+        raise ConfigError("evaluate.test goes with checkpoint=; beside hypotheses= give source= and references=")
+    if cfg.evaluate.test and (cfg.test.src or cfg.test.ref or cfg.test.name):
+        raise ConfigError("evaluate.test names test sets of sacreBLEU's; leave test.src, test.ref and test.name away")
     if checkpoints and (cfg.references or cfg.source):
         raise ConfigError("references= and source= go with hypotheses=; beside checkpoint= give test.src=, test.ref=")
     if cfg.test.src and not cfg.test.ref:
@@ -106,18 +103,6 @@ def check_settings(cfg: DictConfig, checkpoints: Sequence[str], files: Sequence[
     names = [Path(path).resolve().name for path in checkpoints or files]
     if cfg.output and len(set(names)) < len(names):
         raise ConfigError("output= is one folder, and two of the systems have the same name; evaluate them one by one")
-
-
-def read_test(name: str | None, source: str, references: Sequence[str]) -> TestSet:
-    """A file pair, or one source with several references; UserError with files and counts where they differ."""
-    texts = {path: list(read_lines(path)) for path in (source, *references)}
-    require_equal_counts({path: len(lines) for path, lines in texts.items()})
-    return TestSet(name or plain_name(source), texts[source], [texts[path] for path in references])
-
-
-def plain_name(path: str) -> str:
-    """news.en.gz -> news.en"""
-    return Path(path).name.removesuffix(".gz")
 
 
 def evaluate_file(path: str, cfg: DictConfig, scoring: Scoring) -> dict[str, Any]:
@@ -149,15 +134,21 @@ def evaluate_file(path: str, cfg: DictConfig, scoring: Scoring) -> dict[str, Any
     return evaluation
 
 
-def evaluate_run(path: str, cfg: DictConfig, scoring: Scoring, several: bool) -> dict[str, Any]:
-    """Translate a test set with a run, unless that was done before, and score it."""
+def evaluate_run(path: str, cfg: DictConfig, scoring: Scoring, several: bool) -> Iterator[dict[str, Any]]:
+    """Translate test sets with a run, unless that was done before, and score them one after the other."""
     from nmt.run import load_run
 
     run = load_run(path)
-    test = run_test(run, cfg.test)
     folder = run.path / "evaluation"
     if cfg.output:
         folder = Path(cfg.output).expanduser() / (run.path.resolve().name if several else "")
+    wanted = Wanted(cfg.test.src, paths(cfg.test.ref), cfg.test.name, set_names(cfg.evaluate.test), Path(cfg.data_dir))
+    for test in run_tests(run, wanted):
+        yield evaluate_test(run, test, cfg, scoring, folder)
+
+
+def evaluate_test(run: "Run", test: Test, cfg: DictConfig, scoring: Scoring, folder: Path) -> dict[str, Any]:
+    """One set: its translations, stored or new, and their scores."""
     search = search_values(cfg)
     made_by = {
         "weights_sha256": file_sha256(run.weights),
@@ -193,24 +184,6 @@ def evaluate_run(path: str, cfg: DictConfig, scoring: Scoring, several: bool) ->
             f"they were translated in parts"
         )
     return keep(evaluation, translations.texts, folder, stored[0] if stored else None)
-
-
-def run_test(run: "Run", wanted: DictConfig) -> Test:
-    """The file pair that was asked for, or one of the run's own test sets."""
-    corpus = run.corpus()
-    languages = (corpus.source_language, corpus.target_language)
-    if wanted.src:
-        return Test(read_test(wanted.name, wanted.src, paths(wanted.ref)), "files", *languages)
-    sets = corpus.test_sets()
-    name = wanted.name or "test"
-    if name not in sets:
-        there = f"it has: {', '.join(sets)}" if sets else "it has none"
-        raise UserError(f"{run.path} has no test set {name} ({there}); give a file pair: test.src=FILE test.ref=FILE")
-    found = dataclasses.replace(sets[name], name=name)
-    counts = {f"the sources of {name}": len(found.sources)}
-    counts |= {f"its references {k}": len(stream) for k, stream in enumerate(found.references, start=1)}
-    require_equal_counts(counts)
-    return Test(found, corpus.name, *languages)
 
 
 def search_values(cfg: DictConfig) -> dict[str, Any]:

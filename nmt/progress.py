@@ -59,7 +59,7 @@ class _Lines:
 
     def end(self) -> None:
         seconds = max(time.monotonic() - self._started, 1e-9)
-        say(f"{self._what}: {self._done:,} in {seconds:.1f} s, {self._done / seconds:,.0f}/s")
+        say(f"{self._what}: {self._done:,} in {seconds:.2f} s, {self._done / seconds:,.0f}/s")
 
 
 @contextmanager

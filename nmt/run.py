@@ -57,7 +57,7 @@ def load_run(path: str | Path) -> Run:
     folder = weights.parent if (weights.parent / CONFIG).exists() else weights.parent.parent
     config = read_config(folder)
     source, target = load_tokenizers(folder)
-    model = build_model(config["model"], source, target)
+    model = build_model(config["model"], source.vocab_size, target.vocab_size)
     checkpoint.load_weights(weights, model)
     name = str(config.get("name") or folder.name)
     return Run(
@@ -70,13 +70,13 @@ def load(path: str | Path, device: str = "cpu") -> Translator:
     return load_run(path).translator(device)
 
 
-def build_model(config: dict[str, Any], source: Tokenizer, target: Tokenizer) -> Seq2Seq:
+def build_model(config: dict[str, Any], src_vocab_size: int, tgt_vocab_size: int) -> Seq2Seq:
     """The model of a config; ConfigError where a `_target_` is no model part."""
     for name in _targets(config):
         _check_target(name)
     make = instantiate(config)
     try:
-        return make(src_vocab_size=source.vocab_size, tgt_vocab_size=target.vocab_size, pad_id=PAD)
+        return make(src_vocab_size=src_vocab_size, tgt_vocab_size=tgt_vocab_size, pad_id=PAD)
     except TypeError as error:  # a setting too many or too few for this class
         raise ConfigError(f"the model cannot be built: {error}; do model= and attention= go together?") from None
 

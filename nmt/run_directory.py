@@ -17,17 +17,26 @@ from nmt.files import write_text, write_whole
 
 CONFIG, LOCK = "config.yaml", ".lock"
 UNFINISHED = ("running", "interrupted", "failed")  # states of status.json
-PLACES = ("run_dir", "data_dir", "size", "prepared", "workers")  # mean nothing on another machine: not written down
+# Mean nothing on another machine, or are written elsewhere (size, attention_backend: in model): not written down.
+PLACES = ("run_dir", "data_dir", "size", "prepared", "workers", "attention_backend")
 # What a resume may change; everything else makes another model and is refused.
 FREE_SECTIONS = ("device", "threads", "precision", "tracker", "search", *PLACES)
 FREE_TRAINING = (
     "max_updates", "max_epochs", "max_minutes", "log_every", "validate_every", "save_minutes", "patience", "monitor",
     "bleu_sentences", "average_last",
 )  # fmt: skip
+# Settings that runs from before there was a choice lack, and what they mean there.
+SINCE_ADDED = {
+    "model.attention_backend": "auto",
+    "model.attention_window": 128,
+    "model.positions": "sinusoidal",
+    "model.max_positions": 1024,
+}
+ALIKE = ("auto", "fused", "varlen", "explicit", "tiled")  # backends that compute the same: a resume may change them
 # File names say nothing of content, which is compared by checksum instead.
 FILES = ("train_src", "train_tgt", "valid_src", "valid_tgt", "test_src", "test_tgt", "path", "data_dir")
 # Settings that older runs did not have, and what was so in them. They are read as if they said it.
-_RECURRENT = {
+_RECURRENT: dict[str, Any] = {
     "reverse_source": False,
     "summary": "last_both",
     "bridge": "learned",
@@ -83,7 +92,9 @@ def differences(old: dict[str, Any], new: dict[str, Any], prefix: str = "") -> l
         name = f"{prefix}{key}"
         if name in FREE_SECTIONS or key in FILES or (prefix == "training." and key in FREE_TRAINING):
             continue
-        before, now = old.get(key), new.get(key)
+        before, now = old.get(key, SINCE_ADDED.get(name)), new.get(key)
+        if name == "model.attention_backend" and before in ALIKE and now in ALIKE:
+            continue
         if isinstance(before, dict) and isinstance(now, dict):
             found += differences(before, now, f"{name}.")
         elif before != now:
@@ -147,6 +158,7 @@ def _write_bytes(content: bytes, to: Path) -> None:
 
 
 def read_facts(run_dir: Path) -> dict[str, Any]:
+    """What was read for training, and from which prepared folder."""
     return json.loads((run_dir / "data.json").read_text(encoding="utf-8"))
 
 

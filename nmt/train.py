@@ -20,11 +20,13 @@ from nmt.errors import ConfigError, UserError, require_whole
 from nmt.record import record
 from nmt.run import build_model, choose_device, count_parameters, load_run
 from nmt.training import checkpoint
-from nmt.training.loop import INTERRUPTED, Job, Metrics, Progress, TrainingSettings, fit
+from nmt.training.loop import INTERRUPTED, Job, Metrics, Progress, TrainingSettings, fit, product_type
 from nmt.training.observer import Interrupt, RunObserver, restore, write_status
 from nmt.training.probe import probe
 from nmt.training.tracking import JsonLines, Tracker
 from nmt.validation import measure
+
+TRIAL_VOCABULARIES = (300, 300)  # pieces
 
 
 @program("train")
@@ -43,12 +45,13 @@ def main(cfg: DictConfig) -> None:
     run_dir = _run_dir(config, choices)
     resumes = run_directory.check_resume(run_dir, config)
     batching = BatchingSettings(**config["batching"])
+    attention = _require_buildable(config, settings, device)
     prepared = _prepare(config, run_dir if resumes else None)
     batches = Batches(prepared.train, batching)
     last = settings.last_update(len(batches.plan(1)) / settings.accumulate)
     schedule = instantiate(config["schedule"])(total_updates=last)
     torch.manual_seed(config["seed"])
-    model = build_model(config["model"], prepared.source, prepared.target).to(device)
+    model = build_model(config["model"], prepared.source.vocab_size, prepared.target.vocab_size).to(device)
     optimizer = instantiate(config["optimizer"])(model.parameters())
     if config["init_from"] and not resumes:
         checkpoint.load_weights(load_run(config["init_from"]).weights, model)
@@ -57,8 +60,10 @@ def main(cfg: DictConfig) -> None:
         if run_directory.check_resume(run_dir, config) != resumes:
             raise UserError(f"another process has just started a run in {run_dir}; start this one again")
         if not resumes:
-            run_directory.create(run_dir, config, prepared.facts, prepared.source, prepared.target)
-        Training(run_dir, config, settings, prepared, job).run(tracker)
+            run_directory.create(
+                run_dir, config, {**prepared.facts, "prepared": prepared.folder.name}, prepared.source, prepared.target
+            )
+        Training(run_dir, config, settings, prepared, job, attention).run(tracker)
 
 
 def _run_dir(config: dict[str, Any], choices: dict[str, Any]) -> Path:
@@ -66,6 +71,17 @@ def _run_dir(config: dict[str, Any], choices: dict[str, Any]) -> Path:
         return Path(str(config["run_dir"])).expanduser()
     seed = config["seed"]
     return Path("outputs", choices["data"], config["name"] + (f"-seed{seed}" if seed != 1 else ""))
+
+
+def _require_buildable(config: dict[str, Any], settings: TrainingSettings, device: str) -> str:
+    """What the settings alone decide is refused now, and not after a corpus has been prepared for hours.
+
+    Gives what will compute the attention, in words.
+    """
+    instantiate(config["schedule"])(total_updates=settings.last_update(updates_per_epoch=1.0))
+    model = build_model(config["model"], *TRIAL_VOCABULARIES)
+    instantiate(config["optimizer"])(model.parameters())
+    return model.attention_on(torch.device(device), product_type(config["precision"]))
 
 
 def _prepare(config: dict[str, Any], run_dir: Path | None) -> Prepared:
@@ -94,6 +110,7 @@ class Training:
     settings: TrainingSettings
     prepared: Prepared
     job: Job
+    attention: str  # what computes it, in words; empty where there is no choice
 
     def run(self, tracker: Tracker) -> None:
         saved = checkpoint.load_resume(self.run_dir)
@@ -145,6 +162,8 @@ class Training:
         say(f"  vocabulary  {facts['source_vocab']:,} source, {facts['target_vocab']:,} target pieces")
         say(f"  batches     {len(plan):,} an epoch, padding {plan.padding.both:.1%}")
         say(f"  parameters  {count_parameters(self.job.model):,}")
+        if self.attention:
+            say(f"  attention   {self.attention}")
         if len(plan) == 1:
             say("  note: the whole corpus fits one batch; lower batching.tokens for more updates an epoch")
         if not len(self.prepared.valid):

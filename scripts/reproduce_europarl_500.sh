@@ -12,7 +12,7 @@ files=(data=text data.name=europarl data.source=en data.target=fr
     "data.train_src=$data/train.en.gz" "data.train_tgt=$data/train.fr.gz"
     "data.valid_src=$data/valid.en.gz" "data.valid_tgt=$data/valid.fr.gz"
     "data.test_src=$data/test.en.gz" "data.test_tgt=$data/test.fr.gz")
-settings=(size=small tokenizer.vocab_size=4000 tokenizer.sample=20000 batching.tokens=512 training.max_epochs=null
+settings=(cleaning=none size=small tokenizer.vocab_size=4000 tokenizer.sample=20000 batching.tokens=512 training.max_epochs=null
     training.max_updates=500 training.bleu_sentences=100 schedule.warmup_updates=100 threads=1)
 search=(beam=1 max_ratio=1.5 max_extra=5) # so early a model hardly ever ends a sentence by itself
 for row in rnn bahdanau luong transformer; do

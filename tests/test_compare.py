@@ -33,11 +33,19 @@ def test_settings_that_compare_lacks_go_to_training_as_they_are():
         (["beam=1"], "test"),
         (["test.name=mine"], "mine"),
         (["test.src=a/news.en.gz", "test.ref=news.de"], "news.en"),
+        (["evaluate.test=wmt14/full"], "wmt14-full"),
+        (["evaluate.test=[wmt20/robust/set1,wmt13]", "beam=1"], "wmt20-robust-set1"),
     ],
 )
 def test_settings_of_the_evaluation_go_there_and_name_its_file(typed, name):
     mine, handed = split_arguments(typed, OWN)
     assert (mine, handed.train, handed.evaluate, handed.test) == ([], (), tuple(typed), name)
+
+
+def test_test_sets_by_name_are_for_training_too():
+    _, handed = split_arguments(["evaluate.test=wmt14/full", "beam=1", "test.name=x", "size=base"], OWN)
+    assert handed.both == ("evaluate.test=wmt14/full",)
+    assert handed.train == ("size=base",)
 
 
 def test_a_folder_of_configs_goes_to_both():
@@ -136,7 +144,7 @@ def test_a_mistyped_setting_is_refused_before_anything_starts(run_program, tmp_p
 TINY = [
     "data=text", "data.train_src=t.en", "data.train_tgt=t.fr", "data.valid_src=t.en", "data.valid_tgt=t.fr",
     "data.test_src=t.en", "data.test_tgt=t.fr", "data.source=en", "data.target=fr",
-    "tokenizer.vocab_size=288", "batching.tokens=300", "training.max_epochs=null",
+    "tokenizer.vocab_size=288", "batching.tokens=300", "training.max_epochs=null", "cleaning=none",
 ]  # fmt: skip
 
 

@@ -104,6 +104,9 @@ def test_two_references_may_be_a_list_or_have_a_comma() -> None:
         (["checkpoint=a", "references=b"], "test.ref="),
         (["hypotheses=a", "references=b", "test.src=c"], "source="),
         (["checkpoint=a", "test.name=../b"], "test.name"),
+        (["checkpoint=a", "evaluate.test=wmt14/full", "test.src=b", "test.ref=c"], "leave test.src, test.ref and"),
+        (["checkpoint=a", "evaluate.test=[wmt13,wmt14]", "test.name=test"], "leave test.src, test.ref and"),
+        (["hypotheses=a", "references=b", "evaluate.test=wmt14"], "evaluate.test goes with checkpoint="),
     ],
 )
 def test_settings_that_do_not_say_what_to_score_are_refused(overrides: list[str], message: str) -> None:

@@ -16,8 +16,9 @@ import numpy as np
 import psutil
 import pytest
 
-from nmt.data.prepared import open_prepared
+from nmt.data.prepared import open_prepared, stored_test_sets
 from tests.conftest import RunProgram, program_environment
+from tests.sacrebleu_folder import write_set
 from tests.small_text import SMALL, assert_refused, contents, files
 
 PIECES = "tokenizer.vocab_size=310"
@@ -435,3 +436,112 @@ def test_two_trainings_started_together_prepare_once_and_both_train(text: Path) 
     assert [process.returncode for process in started] == [0, 0], said
     assert sorted("learning" in one for one in said) == [False, True]
     assert sorted(path.name for path in text.iterdir() if path.name in ("r0", "r1")) == ["r0", "r1"]
+
+
+def test_a_run_is_evaluated_on_the_test_text_as_it_was_prepared_where_the_files_are_gone(
+    text: Path, run_program: RunProgram
+) -> None:
+    tests = ["data.test_src=v.fr", "data.test_tgt=v.en"]
+    assert run_program("train", "experiment=rnn", *files(), *tests, *SMALL, "run_dir=r").returncode == 0
+    for name in ("b.en", "v.en", "v.fr"):
+        (text / name).unlink()
+    done = run_program("evaluate", "checkpoint=r", "beam=1", "ter=false", "max_extra=5")
+    assert done.returncode == 0, done.stderr
+    assert "as it was prepared: data/prepared/" in done.stderr
+    shutil.rmtree(text / "data")
+    assert_refused(run_program("evaluate", "checkpoint=r", "force=true"), "cannot read v.fr")
+
+
+def test_fifty_sentences_of_a_real_test_set_are_found_in_training_text(
+    tmp_path: Path, run_program: RunProgram, nmt_data: Path
+) -> None:
+    def lines(name: str) -> list[str]:
+        return gzip.open(nmt_data / name).read().decode("utf-8").split("\n")[:-1]
+
+    news = list(zip(lines("newstest/newstest2014-fren.en.gz"), lines("newstest/newstest2014-fren.fr.gz"), strict=True))
+    long_enough = [pair for pair in news if min(len(side.split()) for side in pair) >= 4]
+    changes = (
+        lambda pair: (pair[0].upper(), pair[1]),
+        lambda pair: (pair[0].replace(" ", "  "), pair[1].lower()),
+        lambda pair: (pair[0].replace(",", " ,").rstrip("."), "une autre phrase, sans aucun rapport ici"),
+        lambda pair: ("quite another sentence, which has no relation to it", f"« {pair[1]} »"),
+        lambda pair: pair,
+    )
+    hidden = [changes[i % 5](pair) for i, pair in enumerate(random.Random(4).sample(long_enough, 50))]
+    train = list(zip(*(lines(f"europarl-fren/train.{side}.gz")[:3000] for side in ("en", "fr")), strict=True))
+    for i, pair in enumerate(hidden):
+        train.insert(17 + 60 * i, pair)
+    for side, name in enumerate(("t.en", "t.fr")):
+        (tmp_path / name).write_text("".join(f"{pair[side]}\n" for pair in train), encoding="utf-8", newline="\n")
+    tests = (
+        f"data.test_{key}={nmt_data}/newstest/newstest2014-fren.{s}.gz" for key, s in (("src", "en"), ("tgt", "fr"))
+    )
+    settings = ["data.source=en", "data.target=fr", "cleaning.max_ratio=null", "tokenizer.vocab_size=1000"]
+    done = run_program("prepare", "data=text", "data.train_src=t.en", "data.train_tgt=t.fr", *tests, *settings)
+    assert done.returncode == 0, done.stderr
+    card = card_of(tmp_path)
+    assert card["in_held_out_sets"] == {"test": 50}
+    assert card["dropped"]["in a dev or test set"]["examples"][0]["pair"] == 18
+    assert "50 training pairs are also in test" in done.stdout
+
+
+def test_sets_by_sacrebleus_names_are_kept_out_of_training_and_with_the_text(
+    text: Path, run_program: RunProgram, tmp_path: Path
+) -> None:
+    wet = ["it rains in the old town again", "we stay at home and read"]
+    nass = ["il pleut encore dans la vieille ville", "nous restons a la maison et lisons"]
+    write_set(tmp_path / "sacrebleu", "wmt13", "en-fr", {"src": wet[:1], "ref": nass[:1]})
+    environment = write_set(tmp_path / "sacrebleu", "wmt14/full", "en-fr", {"src": wet, "ref": nass})
+    insert(text / "b.en", 9, [wet[1].upper()])
+    insert(text / "b.fr", 9, ["autre chose"])
+    named = ["evaluate.test=wmt14/full", "evaluate.valid=wmt13", "data.source=en", "data.target=fr"]
+    done = prepare(run_program, *named, env=environment)
+    assert done.returncode == 0, done.stderr
+    assert card_of(text)["in_held_out_sets"] == {"wmt14-full": 1}
+    prepared = open_prepared(folder_of(text))
+    assert [pair.source for pair in prepared.valid_pairs] == wet[:1]
+    assert stored_test_sets(folder_of(text))["wmt14-full"].sources == wet
+    shutil.rmtree(text / "data")
+    assert_refused(prepare(run_program, *named[:1], env=environment), "data.source and data.target")
+    assert not (text / "data").exists()
+
+
+def test_corpora_are_mixed_by_weight(text: Path, run_program: RunProgram) -> None:
+    def part(name: str, src: str, tgt: str) -> list[str]:
+        return [f"+data.parts.{name}.train_src={src}", f"+data.parts.{name}.train_tgt={tgt}"]
+
+    mix = ["data=mix", *part("few", "v.en", "v.fr"), *part("many", "b.en", "b.fr"), PIECES]
+    done = run_program("prepare", *mix, "+data.weights.few=1", "+data.weights.many=3")
+    assert done.returncode == 0, done.stderr
+    prepared = open_prepared(folder_of(text))
+    assert [tuple(part) for part in prepared.train.parts] == [("few", 0, 40, 1.0), ("many", 40, 440, 3.0)]
+    shutil.rmtree(text / "data")
+    done = run_program("train", "experiment=rnn", *mix, "training.max_updates=2", "size.embedding=16", "run_dir=r")
+    assert done.returncode == 0, done.stderr
+    assert "440 pairs" in done.stderr
+    assert open_prepared(folder_of(text)).train.parts == ()
+
+
+HUB_REFUSED = [
+    (["data.name=de-en"], ["no configuration de-en", "one of: fr-en"]),
+    (["data.name=fr-en", "data.train_split=training"], ["data.train_split=training", "there are: train"]),
+    (["data.name=fr-en", "data.target=de"], ["no column de", "there are:", "fr", "en"]),
+    (
+        ["data.path=nobody/nothing", "data.name=null"],
+        ["cannot reach the hub for nobody/nothing", "nmt.prepare", "copy"],
+    ),
+]
+
+
+@pytest.mark.parametrize(("settings", "parts"), HUB_REFUSED)
+def test_a_dataset_that_lacks_what_is_asked_for_is_refused_with_what_it_has(
+    text: Path, run_program: RunProgram, settings: list[str], parts: list[str]
+) -> None:
+    folder = text / "hub" / "fr-en"
+    folder.mkdir(parents=True)
+    rows = [json.dumps({"translation": {"en": f"a cat {n}", "fr": f"un chat {n}"}}) for n in range(9)]
+    (folder / "train.jsonl").write_text("\n".join(rows) + "\n", encoding="utf-8")
+    given = ["data=hub", "data.path=hub", "data.source=en", "data.target=fr", *settings]
+    environment = {"HF_HOME": str(text / "hf"), "HF_ENDPOINT": "http://127.0.0.1:9"}
+    assert_refused(run_program("prepare", *given, env=environment), *parts)
+    assert not (text / "data").exists()

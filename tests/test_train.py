@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 import yaml
 
+from nmt.run_directory import read_config
 from tests.conftest import RunProgram, program_environment
 from tests.small_text import SMALL, assert_refused, contents, files, train, updates
 
@@ -200,3 +201,36 @@ def test_fine_tuning_starts_from_the_other_runs_weights(text: Path, run_program:
     fresh = json.loads((text / "parent" / "metrics.jsonl").open().readline())
     assert first < 5.5, fresh
     assert (text / "child" / "source.model").read_bytes() == (text / "parent" / "source.model").read_bytes()
+
+
+@pytest.mark.slow
+def test_the_attentions_backend_is_said_and_an_exact_one_may_change_at_a_resume(
+    text: Path, run_program: RunProgram
+) -> None:
+    def start(*arguments: str) -> subprocess.CompletedProcess[str]:
+        return train(run_program, "run_dir=r", *arguments, experiment="transformer")
+
+    done = start("attention_backend=tiled", "training.max_updates=1")
+    assert "  attention   tiled\n" in done.stderr
+    assert read_config(text / "r")["model"]["attention_backend"] == "tiled"
+    before = contents(text / "r")
+    assert_refused(start("attention_backend=linear"), "model.attention_backend=tiled, now linear")
+    assert contents(text / "r") == before
+    done = start("model.attention_dropout=0.0")
+    assert done.returncode == 0, done.stderr
+    assert "  attention   fused, chosen by auto\n" in done.stderr
+    assert updates(text / "r") == [1, 2]
+    assert read_config(text / "r")["model"]["attention_backend"] == "auto"
+
+
+@pytest.mark.slow
+def test_a_run_from_before_there_were_backends_goes_on_and_translates(text: Path, run_program: RunProgram) -> None:
+    assert train(run_program, "run_dir=r", "training.max_updates=1", experiment="transformer").returncode == 0
+    config = read_config(text / "r")
+    for name in ("attention_backend", "attention_window", "positions", "max_positions"):
+        del config["model"][name]
+    (text / "r" / "config.yaml").write_text(yaml.safe_dump(config))
+    done = run_program("translate", "checkpoint=r", stdin="the dog sleeps\n")
+    assert (done.returncode, done.stdout.count("\n")) == (0, 1), done.stderr
+    assert train(run_program, "run_dir=r", experiment="transformer").returncode == 0
+    assert updates(text / "r") == [1, 2]

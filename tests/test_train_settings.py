@@ -16,7 +16,7 @@ OTHER_MODELS = [
     ("schedule=constant", "schedule._target_"),
     ("batching.tokens=77", "batching.tokens=4096, now 77"),
     ("seed=2", "seed=1, now 2"),
-    ("data.train_src=v.en", ""),
+    ("data.train_src=b.fr", ""),
 ]
 
 
@@ -26,7 +26,7 @@ def test_another_model_in_the_same_directory_is_refused_and_nothing_changes(
 ) -> None:
     assert train(run_program, "run_dir=r").returncode == 0
     before = contents(text / "r")
-    changes = [change, "data.train_tgt=v.fr"] if change.startswith("data.") else [change]
+    changes = [change, "data.train_tgt=b.en"] if change.startswith("data.") else [change]
     assert_refused(train(run_program, "run_dir=r", *changes), "r was ", shown)
     assert contents(text / "r") == before
 
@@ -52,6 +52,10 @@ REFUSALS: list[tuple[list[str], list[str]]] = [
     (["model.cell=lstmm"], ["model.cell=lstmm", "lstm"]),
     (["attention=dot", "model.hidden_size=17"], ["attention=dot"]),
     (["attention=multihead"], ["the model cannot be built", "attention"]),
+    (["attention_backend=tiled"], ["what is chosen here has no setting attention_backend"]),
+    (["experiment=transformer", "attention_backend=varlen"], ["varlen cannot run here", "attention_backend=auto"]),
+    (["experiment=transformer", "attention_backend=linear", "model.positions=alibi"], ["linear cannot express"]),
+    (["experiment=transformer", "attention_backend=tiled", "model.attention_dropout=0.1"], ["tiled cannot drop"]),
     (["model.input_feeding=true"], ["no setting model.input_feeding", "it belongs to model=luong"]),
     (["model.summary=first"], ["model.summary=first", "last_both"]),
     (["attention=local_p", "attention@model.attention.score=location"], ["attention@model.attention.score=additive"]),
@@ -66,6 +70,12 @@ def test_a_refused_start_says_why_in_a_line_and_writes_nothing(
     assert_refused(train(run_program, "run_dir=new", *arguments), *parts)
     assert contents(text) == before
     assert not (text / "new").exists()
+
+
+@pytest.mark.slow
+def test_a_sentence_beyond_the_learned_positions_is_said_in_a_line(text: Path, run_program: RunProgram) -> None:
+    learned = ["model.positions=learned", "model.max_positions=5"]
+    assert_refused(train(run_program, *learned, experiment="transformer"), "5 learned positions", "model.max_positions")
 
 
 @pytest.mark.parametrize("arguments", [["--help"], ["--cfg", "job"]])
@@ -88,7 +98,7 @@ def test_the_run_directory_has_the_name_that_was_typed(text: Path, run_program: 
     done = train(run_program, f"run_dir={name}", "training.max_updates=1")
     assert done.returncode == 0, done.stderr
     assert (text / name / "config.yaml").exists()
-    assert [path.name for path in text.iterdir() if path.is_dir()] == [Path(name).parts[0]]
+    assert [path.name for path in text.iterdir() if path.is_dir() and path.name != "data"] == [Path(name).parts[0]]
 
 
 def test_files_with_odd_names_are_read(text: Path, run_program: RunProgram) -> None:

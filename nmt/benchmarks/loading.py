@@ -88,8 +88,12 @@ class Loading:
             "threads": torch.get_num_threads(),
             "rows": [asdict(row) for row in rows],
         }
-        note = "plan: CPU time for an epoch; waiting, collating (CPU time, in a thread beside): shares of an update"
-        return Report(f"{table(HEADER, [row.cells() for row in rows])}\n{note}", results)
+        notes = [
+            "plan: CPU time for an epoch; waiting, collating (CPU time, in a thread beside): shares of an update",
+            f"update: {'bf16' if job.precision == 'bf16' else 'fp32'}, {parameters:,} parameters, "
+            f"{torch.get_num_threads()} threads, {job.device}",
+        ]
+        return Report(table(HEADER, [row.cells() for row in rows]), notes, results)
 
     def _measured(self, job: Job, prepared: Prepared, bench: Bench) -> Row:
         plan, seconds, cpu_seconds = timed(lambda: job.batches.plan(EPOCH))

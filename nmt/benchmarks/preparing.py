@@ -93,7 +93,7 @@ class Preparing:
             for form, peak in results["extrapolated_mb"].items()  # type: ignore[attr-defined]
         ]
         notes.append("memory: peak of anonymous memory (RssAnon), summed over the process tree")
-        return Report("\n".join([table(HEADER, [row.cells() for row in rows]), *notes]), results)
+        return Report(table(HEADER, [row.cells() for row in rows]), notes, results)
 
     def _measured(self, folder: Path, form: str, pairs: int) -> Row:
         data = [*self._write(folder, form, pairs), f"tokenizer.vocab_size={self.vocab_size}"]
@@ -188,8 +188,9 @@ def _watched(command: Sequence[str]) -> Run:
     said = process.communicate()[1]
     watcher.join()
     if process.returncode:
-        raise UserError(f"{command[0]} failed: {said.strip().split("\n")[-1] if said.strip() else 'no message'}")
-    seconds = {stage: float(value) for stage, value in LINE.findall(said)}
+        last = said.strip().split("\n")[-1]
+        raise UserError(f"{command[0]} failed: {last}")
+    seconds = {stage: max(0.01, float(value)) for stage, value in LINE.findall(said)}
     return Run(seconds, peak[0], _children_cpu() - started)
 
 

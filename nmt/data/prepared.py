@@ -46,12 +46,20 @@ class Prepared:
         return self.folder / CARD_PAGE
 
 
+@dataclass(frozen=True)
+class HeldOutText:
+    """What must not be trained on, read only where a folder is built; `names` tell one choice from another."""
+
+    names: list[str]
+    valid: Callable[[], list[Pair]]
+    tests: Callable[[], Mapping[str, TestSet]]
+
+
 def prepare(
     corpus: Corpus,
     settings: Preparation,
     data_dir: Path,
-    test_sets: Callable[[], Mapping[str, TestSet]],
-    test_names: list[str],
+    held_out: HeldOutText,
     pieces: Pieces | None = None,
 ) -> Prepared:
     """The prepared folder of a corpus under these settings, built where it is missing.
@@ -59,12 +67,12 @@ def prepare(
     Another process that builds the same one is waited for. `pieces` are used instead of learning new ones.
     UserError where the text cannot be used; then nothing is left behind.
     """
-    content = _content(corpus, settings, test_names, pieces)
+    content = _content(corpus, settings, held_out.names, pieces)
     folder = data_dir / FOLDER / _name(corpus, content)
     if not (folder / MANIFEST).exists():
         with _lock(folder):
             if not (folder / MANIFEST).exists():
-                _build(folder, Build(corpus, settings, test_sets()), content, pieces)
+                _build(folder, lambda: Build(corpus, settings, held_out.valid(), held_out.tests()), content, pieces)
     return open_prepared(folder)
 
 
@@ -83,8 +91,11 @@ def open_prepared(folder: Path) -> Prepared:
 
 
 def stored_test_sets(folder: Path) -> dict[str, TestSet]:
-    """The test sets as they were when the folder was made: for a machine that has nothing else."""
-    stored = json.loads((folder / TESTS).read_text(encoding="utf-8"))
+    """The test sets as they were when the folder was made, for a machine that has nothing else; {} without a folder."""
+    try:
+        stored = json.loads((folder / TESTS).read_text(encoding="utf-8"))
+    except OSError:
+        return {}
     return {name: TestSet(**content) for name, content in stored.items()}
 
 
@@ -94,7 +105,7 @@ def identity(facts: Mapping[str, Any]) -> str:
     return hashlib.sha256(json.dumps(kept, sort_keys=True).encode()).hexdigest()
 
 
-def _content(corpus: Corpus, settings: Preparation, test_names: list[str], pieces: Pieces | None) -> dict[str, Any]:
+def _content(corpus: Corpus, settings: Preparation, names: list[str], pieces: Pieces | None) -> dict[str, Any]:
     """Everything that decides the bytes of the folder."""
     return {
         "format": FORMAT,
@@ -104,7 +115,7 @@ def _content(corpus: Corpus, settings: Preparation, test_names: list[str], piece
         "pieces": [hashlib.sha256(tokenizer.model).hexdigest() for tokenizer in pieces or ()],
         "cleaning": asdict(settings.cleaning),
         "max_pieces": settings.max_pieces,
-        "test_sets": test_names,
+        "held_out": names,
     }
 
 
@@ -117,31 +128,34 @@ def _name(corpus: Corpus, content: Mapping[str, Any]) -> str:
 @contextmanager
 def _lock(folder: Path) -> Iterator[None]:
     """One builder at a time; the lock goes with its process, whatever ends that."""
-    path = folder.with_name(f".{folder.name}.lock")
-    try:
-        folder.parent.mkdir(parents=True, exist_ok=True)
-        lock = FileLock(str(path))
+    lock = FileLock(str(folder.with_name(f".{folder.name}.lock")))
+    said = False
+    while not lock.is_locked:
         try:
-            lock.acquire(timeout=0)
+            folder.parent.mkdir(parents=True, exist_ok=True)
+            lock.acquire(timeout=1 if said else 0)
         except Timeout:
-            say(f"another process is preparing {folder}; waiting for it")
-            lock.acquire()
-    except OSError as error:
-        raise _unwritable(folder, error) from None
+            if not said:
+                say(f"another process is preparing {folder}; waiting for it")
+            said = True
+        except FileNotFoundError:  # the other one has failed, and cleared away what was there for it
+            continue
+        except OSError as error:
+            raise _unwritable(folder, error) from None
     try:
         yield
     finally:
         lock.release()
 
 
-def _build(folder: Path, build: Build, content: Mapping[str, Any], pieces: Pieces | None) -> None:
+def _build(folder: Path, build: Callable[[], Build], content: Mapping[str, Any], pieces: Pieces | None) -> None:
     """Build beside the place and move there. What was begun is gone on with; what failed is removed."""
     unfinished = folder.with_name(f"{folder.name}.unfinished")
     if unfinished.exists():
         say(f"going on with {unfinished}")
     try:
         if not (unfinished / MANIFEST).exists():
-            facts = build.run(unfinished, pieces)
+            facts = {**build().run(unfinished, pieces), "identity": content["corpus"]}
             manifest = {**content, "facts": facts}
             text = json.dumps(manifest, indent=1, ensure_ascii=False, allow_nan=False) + "\n"
             write_text(unfinished / MANIFEST, text)

@@ -1,50 +1,23 @@
-"""Attention with several heads. `attend` is the fast path, `attend_explicit` the same written out."""
+"""Attention with several heads: the products around it. How it is computed itself, `backends` know."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from contextlib import nullcontext
+from typing import NamedTuple
 
 import torch
 from torch import Tensor, nn
-from torch.nn import functional as F
 
-from nmt.models.precision import wide
+from nmt.models.backends.sight import Attend, Sight
+from nmt.models.positions import Turn
 
-# (q, k, v, mask, causal, dropout) -> (heads' outputs (B, H, T, K), weights (B, H, T, S) if the path makes any)
-Attend = Callable[[Tensor, Tensor, Tensor, Tensor | None, bool, float], tuple[Tensor, Tensor | None]]
 KeysValues = tuple[Tensor, Tensor]  # each (B, H, S, K)
 
 
-def attend(q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None, causal: bool, dropout: float) -> tuple[Tensor, None]:
-    """Fused softmax(q k' / sqrt(K)) v      arXiv:1706.03762, 3.2.1.
+class Look(NamedTuple):
+    """One attention in one batch: computed by `attend`, at what is in `sight`."""
 
-    q is (B, H, T, K), k and v are (B, H, S, K); mask (B, S) is True where a key is real. causal needs T = S.
-    A mask rules CUDA's flash kernel out (another fused one runs); dropout on weights rules the CPU's fused one out.
-    The CPU's kernel goes backward in bfloat16 at a third of its float32 speed (33 keys), so there it gets float32.
-    """
-    on_cpu = q.device.type == "cpu"
-    if on_cpu:
-        q, k, v = wide(q), wide(k), wide(v)
-    allowed = None if mask is None else mask[:, None, None, :]
-    with torch.autocast("cpu", enabled=False) if on_cpu else nullcontext():
-        return F.scaled_dot_product_attention(q, k, v, attn_mask=allowed, dropout_p=dropout, is_causal=causal), None
-
-
-def attend_explicit(
-    q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None, causal: bool, dropout: float
-) -> tuple[Tensor, Tensor]:
-    """The same written out, with the weights (B, H, T, S); a row with no key to look at gives zeros."""
-    T, S = q.size(2), k.size(2)
-    allowed = torch.ones(1, 1, T, S, dtype=torch.bool, device=q.device)
-    if causal:
-        allowed = allowed.tril()
-    if mask is not None:
-        allowed = allowed & mask[:, None, None, :]
-    scores = wide((q * q.size(-1) ** -0.5) @ k.mT)
-    scores = scores.masked_fill(~allowed, torch.finfo(scores.dtype).min)
-    weights = scores.softmax(dim=-1).masked_fill(~allowed, 0.0)
-    return F.dropout(weights, dropout).to(v.dtype) @ v, weights
+    attend: Attend
+    sight: Sight
 
 
 class SelfAttention(nn.Module):
@@ -62,16 +35,17 @@ class SelfAttention(nn.Module):
         nn.init.zeros_(self.qkv.bias)
         nn.init.zeros_(self.out.bias)
 
-    def forward(self, x: Tensor, mask: Tensor | None, causal: bool, attend: Attend) -> Tensor:
+    def forward(self, x: Tensor, look: Look, turn: Turn) -> Tensor:
         """(B, T, D) -> (B, T, D)."""
         q, k, v = split(self.qkv(x), 3, self.heads)
-        return self.out(merge(attend(q, k, v, mask, causal, self.dropout if self.training else 0.0)[0]))
+        found, _ = look.attend(turn(q), turn(k), v, look.sight, self.dropout if self.training else 0.0)
+        return self.out(merge(found))
 
-    def step(self, x: Tensor, past: KeysValues) -> tuple[Tensor, KeysValues]:
-        """One more position (B, 1, D) after `past`, which grows by it."""
+    def step(self, x: Tensor, past: KeysValues, look: Look, turn: Turn) -> tuple[Tensor, KeysValues]:
+        """More positions (B, T, D), usually one, after `past`, which grows by them."""
         q, k, v = split(self.qkv(x), 3, self.heads)
-        k, v = torch.cat([past[0], k], dim=2), torch.cat([past[1], v], dim=2)
-        return self.out(merge(attend(q, k, v, None, False, 0.0)[0])), (k, v)
+        k, v = torch.cat([past[0], turn(k)], dim=2), torch.cat([past[1], v], dim=2)
+        return self.out(merge(look.attend(turn(q), k, v, look.sight, 0.0)[0])), (k, v)
 
 
 class CrossAttention(nn.Module):
@@ -94,10 +68,10 @@ class CrossAttention(nn.Module):
         k, v = split(self.kv(states), 2, self.heads)
         return k, v
 
-    def forward(self, x: Tensor, memory: KeysValues, mask: Tensor, attend: Attend) -> tuple[Tensor, Tensor | None]:
+    def forward(self, x: Tensor, memory: KeysValues, look: Look) -> tuple[Tensor, Tensor | None]:
         """(B, T, D) -> (B, T, D) and, where `attend` makes them, weights (B, H, T, S)."""
         (q,) = split(self.q(x), 1, self.heads)
-        found, weights = attend(q, *memory, mask, False, self.dropout if self.training else 0.0)
+        found, weights = look.attend(q, *memory, look.sight, self.dropout if self.training else 0.0)
         return self.out(merge(found)), weights
 
 

@@ -52,6 +52,13 @@ class Seq2Seq(nn.Module, ABC):
     def weights(self, src: Tensor, tgt_in: Tensor) -> Tensor | None:
         """Attention over the source, (B, L, H, T, S); None where the model does not look back at it."""
 
+    def attention_on(self, device: torch.device, dtype: torch.dtype) -> str:
+        """In words, what computes attention on a device with products in `dtype`; empty where there is no choice.
+
+        ConfigError where the model cannot be trained so.
+        """
+        return ""
+
 
 def reorder(state: Any, index: Tensor) -> Any:
     """The sentences `index` (N,) of a state or a memory: beams that go on, sentences not yet finished."""

@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from typing import NamedTuple, cast
 
 import torch
 from torch import Tensor, nn
-from torch.nn import functional as F
 
 from nmt.errors import ConfigError
+from nmt.models.backends.choice import Way, choose
+from nmt.models.backends.layout import Layout, Padded, Places
+from nmt.models.backends.sight import Sight
 from nmt.models.dropout import dropout
-from nmt.models.multihead import Attend, CrossAttention, KeysValues, SelfAttention, attend, attend_explicit
+from nmt.models.layers import DecoderLayer, EncoderLayer, Looks, Parts
+from nmt.models.multihead import KeysValues, Look
+from nmt.models.positions import Positions, make_positions
+from nmt.models.precision import product_type
 from nmt.models.seq2seq import Seq2Seq, vocabulary
 
 TransformerState = tuple[KeysValues, ...]  # for each layer the keys and values of the target pieces so far
@@ -26,11 +30,7 @@ class TransformerMemory(NamedTuple):
 
 
 class Transformer(Seq2Seq):
-    """x_0 = sqrt(D) embedding + position; then layers of attention and feed-forward, D the embedding size.
-
-    Target pieces are padded on the right, so causality alone keeps padding out of the decoder's self-attention:
-    it needs no mask, and stays on the fastest kernel everywhere.
-    """
+    """x_0 = sqrt(D) embedding + position; then layers of attention and feed-forward, D the embedding size."""
 
     def __init__(
         self,
@@ -47,6 +47,11 @@ class Transformer(Seq2Seq):
         dropout: float,
         attention_dropout: float,
         tie_embeddings: str,
+        # what runs from before there was a choice have
+        attention_backend: str = "auto",
+        attention_window: int = 128,
+        positions: str = "sinusoidal",
+        max_positions: int = 1024,
     ) -> None:
         super().__init__()
         if embedding_size % heads or embedding_size % 2:
@@ -56,6 +61,7 @@ class Transformer(Seq2Seq):
             )
         self.pad_id = pad_id
         self.dropout = dropout
+        self.attention_dropout = attention_dropout
         self.source, self.target, self.output = vocabulary(
             src_vocab_size, tgt_vocab_size, embedding_size, pad_id, tie_embeddings
         )
@@ -64,42 +70,52 @@ class Transformer(Seq2Seq):
         self.decoder = nn.ModuleList(DecoderLayer(parts) for _ in range(layers))
         self.encoder_end = parts.residual().end()
         self.decoder_end = parts.residual().end()
+        self.source_positions = make_positions(positions, embedding_size, heads, max_positions)
+        self.target_positions = make_positions(positions, embedding_size, heads, max_positions)
+        head_size = embedding_size // heads
+        self.backend = choose(attention_backend, attention_window, head_size, positions, attention_dropout)
 
     def decoder_layers(self) -> list[DecoderLayer]:
         return cast("list[DecoderLayer]", list(self.decoder))
 
-    def embed(self, table: nn.Embedding, ids: Tensor, first: int = 0) -> Tensor:
-        """(B, T) ids at positions first, first + 1, ... -> (B, T, D)."""
-        x = math.sqrt(table.embedding_dim) * table(ids)
-        return dropout(x + sinusoids(first, x), self.dropout, self.training)
+    def embed(self, table: nn.Embedding, positions: Positions, ids: Tensor, places: Places) -> Tensor:
+        """(B, T) ids -> (B, T, D)."""
+        x = positions.add(math.sqrt(table.embedding_dim) * table(ids), places)
+        return dropout(x, self.dropout, self.training)
 
-    def encode(self, src: Tensor) -> TransformerMemory:
-        return self.read(src, attend)
-
-    def read(self, src: Tensor, attend: Attend) -> TransformerMemory:
-        """`encode` by a given path."""
-        mask = src != self.pad_id
-        x = self.embed(self.source, src)
+    def read(self, source: Layout, way: Way) -> Tensor:
+        """The encoder's states (B, S, D)."""
+        x = self.embed(self.source, self.source_positions, source.ids, source.places)
+        around = Look(way.around, source.around(self.source_positions.bias()))
+        turn = self.source_positions.turner(source.places)
         for layer in self.encoder:
-            x = layer(x, mask, attend)
-        x = self.encoder_end(x)
-        return TransformerMemory(tuple(layer.cross.keys_values(x) for layer in self.decoder_layers()), mask)
+            x = layer(x, around, turn)
+        return self.encoder_end(x)
 
-    def teach(self, src: Tensor, tgt_in: Tensor, attend: Attend) -> tuple[Tensor, list[Tensor | None]]:
-        """Features (B, T, D) of given targets, and each layer's weights (B, H, T, S) if `attend` makes any."""
-        memory = self.read(src, attend)
-        x = self.embed(self.target, tgt_in)
-        looks = []
-        for layer, keys_values in zip(self.decoder_layers(), memory.layers, strict=True):
-            x, weights = layer(x, keys_values, memory.mask, attend)
-            looks.append(weights)
-        return self.decoder_end(x), looks
+    def teach(self, src: Tensor, tgt_in: Tensor, way: Way) -> tuple[Tensor, list[Tensor | None]]:
+        """Features (B, T, D) of given targets, and each layer's weights (B, H, T, S) if the way makes any."""
+        source, target = way.layout(src, self.pad_id), way.layout(tgt_in, self.pad_id)
+        states = self.read(source, way)
+        x = self.embed(self.target, self.target_positions, target.ids, target.places)
+        so_far = Look(way.around, target.so_far(self.target_positions.bias()))
+        looks = Looks(so_far, self.target_positions.turner(target.places), Look(way.back, target.over(source)))
+        weights = []
+        for layer in self.decoder_layers():
+            x, seen = layer(x, layer.cross.keys_values(states), looks)
+            weights.append(seen)
+        return target.spread(self.decoder_end(x)), weights
 
     def forward(self, src: Tensor, tgt_in: Tensor) -> Tensor:
-        return self.teach(src, tgt_in, attend)[0]
+        way = self.backend.teaching(src.device, product_type(self.output.weight))
+        return self.teach(src, tgt_in, way)[0]
 
     def project(self, features: Tensor) -> Tensor:
         return self.output(features)
+
+    def encode(self, src: Tensor) -> TransformerMemory:
+        source = Padded(src, self.pad_id)
+        states = self.read(source, self.backend.step_by_step)
+        return TransformerMemory(tuple(layer.cross.keys_values(states) for layer in self.decoder_layers()), source.mask)
 
     def start(self, memory: TransformerMemory) -> TransformerState:
         return tuple((keys[:, :, :0], values[:, :, :0]) for keys, values in memory.layers)
@@ -107,153 +123,24 @@ class Transformer(Seq2Seq):
     def step(
         self, token: Tensor, state: TransformerState, memory: TransformerMemory
     ) -> tuple[Tensor, TransformerState]:
-        position = state[0][0].size(2)
-        x = self.embed(self.target, token[:, None], position)
+        past = state[0][0].size(2)
+        places = Places.between(past, past + 1, token.device)
+        way, bias = self.backend.step_by_step, self.target_positions.bias()
+        looks = Looks(
+            Look(way.around, Sight(causal=True, bias=bias)),
+            self.target_positions.turner(places),
+            Look(way.back, Sight(memory.mask)),
+        )
+        x = self.embed(self.target, self.target_positions, token[:, None], places)
         grown = []
-        for layer, past, keys_values in zip(self.decoder_layers(), state, memory.layers, strict=True):
-            x, past = layer.step(x, past, keys_values, memory.mask)
-            grown.append(past)
+        for layer, held, keys_values in zip(self.decoder_layers(), state, memory.layers, strict=True):
+            x, held = layer.step(x, held, keys_values, looks)
+            grown.append(held)
         return self.output(self.decoder_end(x)[:, 0]), tuple(grown)
 
     def weights(self, src: Tensor, tgt_in: Tensor) -> Tensor:
-        looks = self.teach(src, tgt_in, attend_explicit)[1]
+        looks = self.teach(src, tgt_in, self.backend.explicit)[1]
         return torch.stack([weights for weights in looks if weights is not None], dim=1)
 
-
-class Parts(NamedTuple):
-    """The settings of a layer, and the parts made from them."""
-
-    size: int
-    heads: int
-    feed_forward_size: int
-    norm: str
-    activation: str
-    dropout: float
-    attention_dropout: float
-
-    def residual(self) -> PreNorm | PostNorm:
-        kinds: dict[str, type[PreNorm] | type[PostNorm]] = {"pre": PreNorm, "post": PostNorm}
-        if self.norm not in kinds:
-            raise ConfigError(f"model.norm={self.norm} is unknown: use pre or post")
-        return kinds[self.norm](self.size, self.dropout)
-
-    def around(self) -> SelfAttention:
-        return SelfAttention(self.size, self.heads, self.attention_dropout)
-
-    def back(self) -> CrossAttention:
-        return CrossAttention(self.size, self.heads, self.attention_dropout)
-
-    def feed_forward(self) -> FeedForward:
-        return FeedForward(self.size, self.feed_forward_size, self.activation, self.dropout)
-
-
-class PreNorm(nn.Module):
-    """x + sublayer(norm(x)), and one more norm after the last layer      arXiv:2002.04745."""
-
-    def __init__(self, size: int, dropout: float) -> None:
-        super().__init__()
-        self.norm = nn.LayerNorm(size)
-        self.dropout = dropout
-
-    def enter(self, x: Tensor) -> Tensor:
-        """What the sublayer reads."""
-        return self.norm(x)
-
-    def leave(self, x: Tensor, update: Tensor) -> Tensor:
-        """x and what the sublayer found, put together."""
-        return x + dropout(update, self.dropout, self.training)
-
-    def end(self) -> nn.Module:
-        return self.norm
-
-
-class PostNorm(nn.Module):
-    """norm(x + sublayer(x))      arXiv:1706.03762, 3.1."""
-
-    def __init__(self, size: int, dropout: float) -> None:
-        super().__init__()
-        self.norm = nn.LayerNorm(size)
-        self.dropout = dropout
-
-    def enter(self, x: Tensor) -> Tensor:
-        """What the sublayer reads."""
-        return x
-
-    def leave(self, x: Tensor, update: Tensor) -> Tensor:
-        """x and what the sublayer found, put together."""
-        return self.norm(x + dropout(update, self.dropout, self.training))
-
-    def end(self) -> nn.Module:
-        return nn.Identity()
-
-
-class FeedForward(nn.Module):
-    """W_2 act(W_1 x + b_1) + b_2      arXiv:1706.03762, 3.3."""
-
-    def __init__(self, size: int, inner_size: int, activation: str, dropout: float) -> None:
-        super().__init__()
-        kinds: dict[str, Callable[[Tensor], Tensor]] = {"relu": F.relu, "gelu": F.gelu}
-        if activation not in kinds:
-            raise ConfigError(f"model.activation={activation} is unknown: use one of {', '.join(kinds)}")
-        self.act = kinds[activation]
-        self.dropout = dropout
-        self.W_1 = nn.Linear(size, inner_size)
-        self.W_2 = nn.Linear(inner_size, size)
-        for linear in (self.W_1, self.W_2):
-            nn.init.xavier_uniform_(linear.weight)
-            nn.init.zeros_(linear.bias)
-
-    def forward(self, x: Tensor) -> Tensor:
-        return self.W_2(dropout(self.act(self.W_1(x)), self.dropout, self.training))
-
-
-class EncoderLayer(nn.Module):
-    """Self-attention over the whole source, then feed-forward."""
-
-    def __init__(self, parts: Parts) -> None:
-        super().__init__()
-        self.around, self.around_residual = parts.around(), parts.residual()
-        self.feed_forward, self.feed_forward_residual = parts.feed_forward(), parts.residual()
-
-    def forward(self, x: Tensor, mask: Tensor, attend: Attend) -> Tensor:
-        """(B, S, D) -> (B, S, D)."""
-        x = self.around_residual.leave(x, self.around(self.around_residual.enter(x), mask, False, attend))
-        return self.feed_forward_residual.leave(x, self.feed_forward(self.feed_forward_residual.enter(x)))
-
-
-class DecoderLayer(nn.Module):
-    """Self-attention over earlier target pieces, attention over the source, feed-forward."""
-
-    def __init__(self, parts: Parts) -> None:
-        super().__init__()
-        self.around, self.around_residual = parts.around(), parts.residual()
-        self.cross, self.cross_residual = parts.back(), parts.residual()
-        self.feed_forward, self.feed_forward_residual = parts.feed_forward(), parts.residual()
-
-    def forward(self, x: Tensor, memory: KeysValues, mask: Tensor, attend: Attend) -> tuple[Tensor, Tensor | None]:
-        """All target positions at once: (B, T, D) -> (B, T, D), and weights (B, H, T, S) if `attend` makes any."""
-        found = self.around(self.around_residual.enter(x), None, True, attend)
-        return self.rest(self.around_residual.leave(x, found), memory, mask, attend)
-
-    def step(self, x: Tensor, past: KeysValues, memory: KeysValues, mask: Tensor) -> tuple[Tensor, KeysValues]:
-        """One position (B, 1, D) after `past` -> (B, 1, D), and `past` longer by it."""
-        found, past = self.around.step(self.around_residual.enter(x), past)
-        return self.rest(self.around_residual.leave(x, found), memory, mask, attend)[0], past
-
-    def rest(self, x: Tensor, memory: KeysValues, mask: Tensor, attend: Attend) -> tuple[Tensor, Tensor | None]:
-        """What follows self-attention."""
-        found, weights = self.cross(self.cross_residual.enter(x), memory, mask, attend)
-        x = self.cross_residual.leave(x, found)
-        return self.feed_forward_residual.leave(x, self.feed_forward(self.feed_forward_residual.enter(x))), weights
-
-
-def sinusoids(first: int, like: Tensor) -> Tensor:
-    """sin and cos of position / 10000^(2i/D)      arXiv:1706.03762, 3.5; (T, D) for `like` (B, T, D).
-
-    All sines come before all cosines: a fixed permutation of the paper's numbers, which the weights absorb.
-    """
-    T, D = like.shape[1:]
-    positions = torch.arange(first, first + T, device=like.device, dtype=torch.float32)
-    rates = torch.exp(torch.arange(D // 2, device=like.device) * (-2 * math.log(10_000) / D))
-    angles = positions[:, None] * rates
-    return torch.cat([angles.sin(), angles.cos()], dim=-1).to(like.dtype)
+    def attention_on(self, device: torch.device, dtype: torch.dtype) -> str:
+        return self.backend.in_words(device, dtype, self.attention_dropout)

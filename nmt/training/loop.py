@@ -158,6 +158,11 @@ class Observer(Protocol):
     def stop_requested(self) -> bool: ...
 
 
+def product_type(precision: str) -> torch.dtype:
+    """The type of matrix products."""
+    return torch.bfloat16 if precision == "bf16" else torch.float32
+
+
 @contextlib.contextmanager
 def autocast(device: str, precision: str) -> Iterator[None]:
     """bf16 matrix products where asked for; weights and optimizer stay fp32."""

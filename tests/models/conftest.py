@@ -6,7 +6,7 @@ from collections.abc import Callable
 import pytest
 
 from nmt.models.seq2seq import Seq2Seq
-from tests.models.tiny import VARIANTS, build_tiny
+from tests.models.tiny import SLOW_VARIANTS, VARIANTS, build_tiny
 
 
 @pytest.fixture
@@ -15,7 +15,7 @@ def build() -> Callable[..., Seq2Seq]:
     return lambda *arguments: copy.deepcopy(build_tiny(*arguments)).eval()
 
 
-@pytest.fixture(params=VARIANTS)
+@pytest.fixture(params=[*VARIANTS, *(pytest.param(name, marks=pytest.mark.slow) for name in SLOW_VARIANTS)])
 def model(request: pytest.FixtureRequest) -> Seq2Seq:
     """Every system in every shape, in float64 and evaluation mode."""
     return copy.deepcopy(build_tiny(request.param)).double().eval()

@@ -1,65 +1,22 @@
-"""The fused path against the written-out one."""
+"""The products around attention."""
 
 import pytest
 import torch
-from hypothesis import given, settings
-from hypothesis import strategies as st
-from torch import Tensor
 from torch.testing import assert_close
+from torch.utils.flop_counter import FlopCounterMode
 
-from nmt.models.multihead import CrossAttention, SelfAttention, attend, attend_explicit, merge, split
+from nmt.models.backends.explicit import attend_explicit
+from nmt.models.backends.fused import attend_fused
+from nmt.models.backends.sight import Sight
+from nmt.models.multihead import CrossAttention, KeysValues, Look, SelfAttention, merge, split
+from nmt.models.positions import Turn
+from nmt.models.transformer import Places, make_positions
 
 B, H, K = 2, 3, 5
 
 
-def heads(length: int, dtype: torch.dtype) -> Tensor:
-    return torch.randn(B, H, length, K, dtype=dtype, requires_grad=True)
-
-
-@settings(deadline=None, max_examples=25)
-@given(
-    T=st.integers(1, 9),
-    S=st.integers(1, 9),
-    causal=st.booleans(),
-    padded=st.booleans(),
-    dtype=st.sampled_from([torch.float64, torch.float32]),
-)
-def test_fused_equals_written_out_forward_and_backward(T, S, causal, padded, dtype):
-    S = T if causal else S
-    q, k, v = heads(T, dtype), heads(S, dtype), heads(S, dtype)
-    mask = torch.arange(S) < torch.tensor([[S], [max(1, S // 2)]])
-    asked = (q, k, v, mask if padded and not causal else None, causal, 0.0)
-    fused, none = attend(*asked)
-    explicit, weights = attend_explicit(*asked)
-    assert none is None
-    assert weights.shape == (B, H, T, S)
-    assert_close(fused, explicit)
-    upstream = torch.randn_like(fused)
-    for ours, theirs in zip(
-        torch.autograd.grad(fused, (q, k, v), upstream),
-        torch.autograd.grad(explicit, (q, k, v), upstream),
-        strict=True,
-    ):
-        assert_close(ours, theirs)
-
-
-@pytest.mark.parametrize("path", [attend, attend_explicit])
-def test_a_row_with_no_key_gives_zeros_and_zero_gradients(path):
-    q, k, v = heads(4, torch.float32), heads(7, torch.float32), heads(7, torch.float32)
-    mask = torch.tensor([[False] * 7, [True] * 7])
-    out, _ = path(q, k, v, mask, False, 0.0)
-    out.sum().backward()
-    assert out[0].eq(0).all()
-    for tensor in (q, k, v):
-        assert tensor.grad[0].eq(0).all()
-        assert tensor.grad[1].isfinite().all()
-
-
-def test_the_fused_path_on_cpu_keeps_its_kernel_under_a_mask():
-    q, k, v = heads(4, torch.float32), heads(7, torch.float32), heads(7, torch.float32)
-    with torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CPU]) as profile:
-        attend(q, k, v, torch.ones(B, 7, dtype=torch.bool), False, 0.0)
-    assert "aten::_scaled_dot_product_flash_attention_for_cpu" in {event.name for event in profile.events()}
+def as_it_is(x: torch.Tensor) -> torch.Tensor:
+    return x
 
 
 def test_merge_undoes_split():
@@ -79,7 +36,23 @@ def test_self_attention_is_the_librarys_with_the_same_weights():
         }
     )
     x, mask = torch.randn(B, 7, H * K), torch.arange(7) < torch.tensor([[7], [4]])
-    assert_close(ours(x, mask, False, attend), theirs(x, x, x, key_padding_mask=~mask)[0])
+    assert_close(ours(x, Look(attend_fused, Sight(mask)), as_it_is), theirs(x, x, x, key_padding_mask=~mask)[0])
+
+
+@pytest.mark.parametrize("positions", ["none", "rotary", "alibi"])
+def test_several_pieces_at_once_after_a_cache_get_what_all_together_get(positions):
+    attention, kind = SelfAttention(H * 2, H, dropout=0.0).double(), make_positions(positions, H * 2, H, 1)
+    x, look = torch.randn(B, 11, H * 2, dtype=torch.float64), Look(attend_fused, Sight(causal=True, bias=kind.bias()))
+
+    def turner(first: int, end: int) -> Turn:
+        return kind.turner(Places.between(first, end, x.device))
+
+    past: KeysValues = split(x[:, :0].repeat(1, 1, 2), 2, H)  # type: ignore[assignment]
+    found = []
+    for first, end in ((0, 3), (3, 4), (4, 11)):
+        step, past = attention.step(x[:, first:end], past, look, turner(first, end))
+        found.append(step)
+    assert_close(torch.cat(found, dim=1), attention(x, look, turner(0, 11)))
 
 
 def test_heads_cost_the_parameters_of_one_full_width_head():
@@ -88,3 +61,27 @@ def test_heads_cost_the_parameters_of_one_full_width_head():
         return sum(parameter.numel() for part in parts for parameter in part.parameters())
 
     assert count(1) == count(8)
+
+
+@pytest.mark.parametrize("attend", [attend_explicit, attend_fused])
+def test_heads_cost_the_arithmetic_of_one_full_width_head(attend):
+    def count(heads: int) -> int:
+        attention, cross = SelfAttention(24, heads, 0.0), CrossAttention(24, heads, 0.0)
+        x = torch.randn(B, 7, 24)
+        with FlopCounterMode(display=False) as counter:
+            (attention(x, Look(attend, Sight()), as_it_is).sum()).backward()
+            cross(x, cross.keys_values(x), Look(attend, Sight()))[0].sum().backward()
+        return counter.get_total_flops()
+
+    assert count(1) == count(8) > 0
+
+
+def test_a_dot_product_of_heads_has_variance_d_k_and_1_after_scaling():
+    for d_k in (16, 64, 256):
+        q, k = torch.randn(2, 1024, d_k)
+        products = q @ k.mT
+        assert products.var().item() == pytest.approx(d_k, rel=0.05)
+        assert (q * d_k**-0.5 @ k.mT).var().item() == pytest.approx(1.0, rel=0.05)
+        # what softmax gets of it: explicit attention's weights are those of scores with variance 1
+        _, weights = attend_explicit(q[None, None], k[None, None], k[None, None], Sight())
+        assert weights.log().var(dim=-1).mean().item() == pytest.approx(1.0, rel=0.05)

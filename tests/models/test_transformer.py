@@ -1,23 +1,13 @@
-"""What is the Transformer's own: weights from the explicit path, positions, ties, and refusals."""
+"""What is the Transformer's own: dropout on weights, ties, and refusals."""
 
 import pytest
 import torch
-from torch.testing import assert_close
 
 from nmt.errors import ConfigError
-from nmt.models.multihead import attend_explicit
-from nmt.models.transformer import Transformer, sinusoids
+from nmt.models.transformer import Transformer
 
 SRC = torch.tensor([[5, 6, 7, 22, 3], [9, 8, 3, 0, 0]])
 TGT_IN = torch.tensor([[2, 5, 6, 18], [2, 7, 0, 0]])
-
-
-def test_the_path_that_gives_weights_gives_the_features_of_the_fast_one(build):
-    model = build("experiment=transformer").double()
-    features, weights = model.teach(SRC, TGT_IN, attend_explicit)
-    assert_close(features, model(SRC, TGT_IN))
-    assert_close(model.weights(SRC, TGT_IN), torch.stack(weights, dim=1))
-    assert model.weights(SRC, TGT_IN).shape == (2, 2, 3, 4, 5)
 
 
 def test_dropout_on_weights_acts_in_training_only(build):
@@ -25,16 +15,6 @@ def test_dropout_on_weights_acts_in_training_only(build):
     assert torch.equal(model(SRC, TGT_IN), model(SRC, TGT_IN))
     model.train()
     assert not torch.equal(model(SRC, TGT_IN), model(SRC, TGT_IN))
-
-
-def test_positions_are_the_papers_sines_and_cosines():
-    D = 6
-    table = sinusoids(3, torch.zeros(1, 2, D, dtype=torch.float64))
-    for row, position in enumerate((3, 4)):
-        for i in range(D // 2):
-            angle = torch.tensor(position / 10_000 ** (2 * i / D), dtype=torch.float64)
-            assert_close(table[row, i], angle.sin(), rtol=0, atol=1e-6)
-            assert_close(table[row, D // 2 + i], angle.cos(), rtol=0, atol=1e-6)
 
 
 def test_a_tied_target_shares_one_table(build):
@@ -60,6 +40,8 @@ def test_tying_all_with_two_vocabularies_is_refused():
         ("activation", "swish", "relu, gelu"),
         ("heads", 4, "divide"),
         ("tie_embeddings", "some", "none, target or all"),
+        ("attention_backend", "flash", "auto, fused"),
+        ("positions", "absolute", "none, sinusoidal"),
     ],
 )
 def test_an_impossible_setting_is_refused_with_a_way_out(setting, value, way_out):

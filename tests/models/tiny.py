@@ -59,6 +59,19 @@ VARIANTS = [
     "experiment=transformer",
     "experiment=transformer model.norm=post",
     "experiment=transformer model.tie_embeddings=target model.activation=gelu",
+    *[f"experiment=transformer attention_backend={name}" for name in ("tiled", "linear")],
+    *[f"experiment=transformer model.positions={name}" for name in ("learned", "rotary", "alibi")],
+    # a window of 4: two layers of it see the longest sentence of the tests
+    "experiment=transformer attention_backend=window model.attention_window=4 model.positions=alibi",
+]
+SLOW_VARIANTS = [
+    "experiment=transformer attention_backend=explicit",
+    "experiment=transformer attention_backend=window model.attention_window=4",
+    "experiment=transformer model.positions=none",
+    *[f"experiment=transformer attention_backend={name} model.positions=alibi" for name in ("explicit", "tiled")],
+    "experiment=transformer attention_backend=window model.attention_window=4 model.positions=rotary",
+    "experiment=transformer attention_backend=tiled model.positions=rotary",
+    "experiment=transformer attention_backend=linear model.positions=learned",
 ]
 
 # every recurrent scorer in every order with every summary, and those without attention

@@ -53,30 +53,28 @@ class Build:
 
     corpus: Corpus
     settings: Preparation
-    test_sets: Mapping[str, TestSet]  # those to be evaluated on: kept with the text, and out of training
+    valid: list[Pair]
+    test_sets: Mapping[str, TestSet]  # like the validation text, kept with the ids, and out of training
 
     def run(self, folder: Path, given: Pieces | None) -> dict[str, Any]:
         """All stages; returns the facts of the record. `given` pieces are used instead of new ones."""
         folder.mkdir(parents=True, exist_ok=True)
-        valid = list(self.corpus.valid())
         sources = self.corpus.sources()
         chunks = Chunks(sources)
         cleaning = self.settings.cleaning
-        held_out = HeldOut.of(valid, self.test_sets, cleaning.one_side_words) if cleaning.decontaminate else HeldOut()
+        held_out = HeldOut.of(self.valid, self.test_sets, cleaning.one_side_words)
         languages = (self.corpus.source_language, self.corpus.target_language)
         work = Screen(cleaning, *languages, self.settings.max_pieces, held_out)
         screened = screen(folder, chunks, work, self.corpus.expected_pairs(), self.settings.workers)
         verdicts = screened.array("verdicts")
         dropped = _counts(verdicts)
         require_some_left(dropped, len(verdicts), self.settings.max_pieces)
-        pieces, comparison = self._pieces(folder, chunks, verdicts, valid, given)
+        pieces, comparison = self._pieces(folder, chunks, verdicts, given)
         encoding = self._encode(folder, chunks, verdicts, pieces, len(sources))
         for verdict, count in encoding.state["late"].items():
             dropped[Verdict(int(verdict)).reason] += count
         require_some_left(dropped, len(verdicts), self.settings.max_pieces)
-        facts = self._facts(
-            dropped, screened.state, encoding.state, pieces, self._write_held_out(folder, valid, pieces)
-        )
+        facts = self._facts(dropped, screened.state, encoding.state, pieces, self._write_held_out(folder, pieces))
         account = card.Account(facts, asdict(cleaning), screened.state, encoding.state, comparison)
         content = card.make(account)
         write_text(folder / CARD_JSON, json.dumps(content, indent=1, ensure_ascii=False, allow_nan=False) + "\n")
@@ -87,7 +85,7 @@ class Build:
         return facts
 
     def _pieces(
-        self, folder: Path, chunks: Chunks, verdicts: np.ndarray, valid: list[Pair], given: Pieces | None
+        self, folder: Path, chunks: Chunks, verdicts: np.ndarray, given: Pieces | None
     ) -> tuple[Pieces, dict[str, Any]]:
         """Learned, given, or, at a resume, found; and how the held-out sets compare with the sample."""
         note = folder / COMPARISON
@@ -101,7 +99,7 @@ class Build:
         for name, tokenizer in zip((SOURCE_MODEL, TARGET_MODEL), pieces, strict=True):
             model = tokenizer.model
             write_whole(folder / name, lambda to, model=model: to.write_bytes(model))  # type: ignore[misc]
-        coverage, warnings = compare_held_out(sides, valid, self.test_sets)
+        coverage, warnings = compare_held_out(sides, self.valid, self.test_sets)
         comparison = {"coverage": coverage, "warnings": warnings}
         write_text(note, json.dumps(comparison))
         return pieces, comparison
@@ -136,16 +134,16 @@ class Build:
         journal.close()
         return journal
 
-    def _write_held_out(self, folder: Path, valid: list[Pair], pieces: Pieces) -> dict[str, Any]:
+    def _write_held_out(self, folder: Path, pieces: Pieces) -> dict[str, Any]:
         """Validation text as ids too, and the test sets as they are, for a machine without the corpus."""
-        write_text(folder / VALID, json.dumps([pair[:2] for pair in valid], ensure_ascii=False))
+        write_text(folder / VALID, json.dumps([pair[:2] for pair in self.valid], ensure_ascii=False))
         tests = {name: asdict(test) for name, test in self.test_sets.items()}
         write_text(folder / TESTS, json.dumps(tests, ensure_ascii=False))
         work = Encode(*pieces, self.settings.max_pieces)
-        encoded = work([pair.source for pair in valid], [pair.target for pair in valid])
+        encoded = work([pair.source for pair in self.valid], [pair.target for pair in self.valid])
         late = np.bincount(encoded.verdicts, minlength=len(Verdict))
         return {
-            "read": len(valid),
+            "read": len(self.valid),
             "kept": int(late[Verdict.KEPT]),
             "dropped": {v.reason: int(late[v]) for v in (Verdict.EMPTY, Verdict.PIECES)},
             "source_pieces": len(encoded.src_ids) + int(late[Verdict.KEPT]),

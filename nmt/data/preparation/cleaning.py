@@ -155,7 +155,7 @@ def mark_duplicates(verdicts: np.ndarray, hashes: np.ndarray) -> None:
 
 
 _ESCAPES = re.compile(r"&(?:apos|quot|amp|lt|gt|#91|#93|#124);|@-@")
-_APART = re.compile(r"\w [,;:.!?](?: |$)")
+_APART = re.compile(r"\w [,.](?: |$)")  # French sets ; : ! ? apart itself
 
 
 def looks_tokenised(text: str) -> bool:

@@ -1,0 +1,1 @@
+"""Ways to compute attention with several heads: one signature, one module each; `choice.py` knows them by name."""
