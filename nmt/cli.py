@@ -195,6 +195,8 @@ def _known_keys() -> dict[str, list[str]]:
         if declared := re.match(r"# @package ([\w.]+)", first):
             package = "" if declared[1] == "_global_" else declared[1]
         place = path.relative_to(root)
+        if place.parts[0] == "experiment":  # it sets what others have
+            continue
         owner = f"{place.parent.as_posix()}={path.stem}" if path.parent != root else f"nmt.{path.stem}"
         for key in _flat(loaded, package.replace("/", ".")):
             keys.setdefault(key, []).append(owner)

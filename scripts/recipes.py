@@ -12,6 +12,7 @@ from hydra import compose, initialize_config_dir
 from hydra.utils import instantiate
 
 from nmt.cli import conf_dir
+from nmt.models.cells import Cell
 from nmt.models.seq2seq import Seq2Seq
 from nmt.run import count_parameters
 
@@ -66,8 +67,7 @@ def build(recipe: Recipe) -> Seq2Seq:
 
 def state_numbers(model: Seq2Seq) -> int | None:
     """layers x (h + c) of a recurrent decoder."""
-    cells = [module for name, module in model.named_modules() if re.fullmatch(r"cells\.cells\.\d+", name)]
-    return sum(int(cell.tensors) * int(cell.size) for cell in cells) or None  # type: ignore[arg-type]
+    return sum(cell.tensors * cell.size for cell in model.modules() if isinstance(cell, Cell)) or None
 
 
 def row(recipe: Recipe) -> str:

@@ -66,7 +66,8 @@ class LocalP(Attention):
     def centre(self, query: Tensor, memory: Memory) -> Tensor:
         """p, (B, T)."""
         length = memory.mask.sum(dim=1, keepdim=True)
-        return length * torch.sigmoid(wide(torch.tanh(self.W(query)) @ self.v))
+        hidden = torch.tanh(wide(self.W(query)))
+        return length * torch.sigmoid((hidden * self.v).sum(dim=-1))  # no product: bfloat16 would miss by half a piece
 
     def forward(self, query: Tensor, memory: Memory) -> tuple[Tensor, Tensor]:
         centre = self.centre(query, memory)

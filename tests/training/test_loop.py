@@ -131,7 +131,7 @@ def test_each_update_is_logged_once_though_the_run_was_killed_after_its_last_che
     assert [json.loads(line)["update"] for line in (tmp_path / "metrics.jsonl").open()] == list(range(1, 16))
 
 
-def test_a_loss_meant_over_sentences_weighs_each_sentence_by_its_length() -> None:
+def test_a_loss_averaged_over_sentences_weighs_each_by_its_length() -> None:
     model = Toy().eval()
     *_, batch = next(BATCHES.from_position(1, 0))
     gradients = []
