@@ -29,6 +29,7 @@ def test_a_table_goes_to_stdout_and_the_numbers_with_their_record_to_a_file(
     assert str(text) not in written
 
 
+@pytest.mark.slow
 def test_preparing_is_measured_as_text_and_as_parquet(text: Path, run_program: RunProgram) -> None:
     sizes = ["suite.pairs=[600,1200]", "suite.vocab_size=320", "suite.updates=1"]
     done = run_program(

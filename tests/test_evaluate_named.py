@@ -65,6 +65,7 @@ def test_several_sets_are_evaluated_one_after_the_other(
     ]  # fmt: skip
 
 
+@pytest.mark.slow
 def test_what_a_run_records_is_evaluated_unless_another_is_named(
     runs: Path, sets: dict[str, str], run_program: RunProgram
 ) -> None:

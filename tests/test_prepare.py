@@ -104,6 +104,7 @@ def test_the_same_settings_find_it_and_others_make_another(text: Path, run_progr
     assert len([path for path in (text / "data/prepared").iterdir() if path.is_dir()]) == 2
 
 
+@pytest.mark.slow
 def test_a_copied_folder_needs_no_corpus(text: Path, run_program: RunProgram) -> None:
     assert prepare(run_program).returncode == 0
     shutil.move(folder_of(text), text / "copied")
@@ -322,6 +323,7 @@ def test_a_test_set_inside_the_training_text_is_left_out_of_it(text: Path, run_p
     assert "30 training pairs are also in test" in done.stdout
 
 
+@pytest.mark.slow
 def test_lines_beyond_the_piece_learners_own_limit_are_learned_from(text: Path, run_program: RunProgram) -> None:
     for name in ("b.en", "b.fr"):
         short = (text / name).read_text(encoding="utf-8").split("\n")[:300]
@@ -422,6 +424,7 @@ def test_killed_at_ten_random_moments_it_ends_with_the_same_bytes(text: Path, ru
     ]
 
 
+@pytest.mark.slow
 def test_two_trainings_started_together_prepare_once_and_both_train(text: Path) -> None:
     many_lines(text, 12_000)
     settings = [*files("big.en", "big.fr"), *SMALL, "tokenizer.vocab_size=400"]
@@ -438,6 +441,7 @@ def test_two_trainings_started_together_prepare_once_and_both_train(text: Path) 
     assert sorted(path.name for path in text.iterdir() if path.name in ("r0", "r1")) == ["r0", "r1"]
 
 
+@pytest.mark.slow
 def test_a_run_is_evaluated_on_the_test_text_as_it_was_prepared_where_the_files_are_gone(
     text: Path, run_program: RunProgram
 ) -> None:
@@ -506,6 +510,7 @@ def test_sets_by_sacrebleus_names_are_kept_out_of_training_and_with_the_text(
     assert not (text / "data").exists()
 
 
+@pytest.mark.slow
 def test_corpora_are_mixed_by_weight(text: Path, run_program: RunProgram) -> None:
     def part(name: str, src: str, tgt: str) -> list[str]:
         return [f"+data.parts.{name}.train_src={src}", f"+data.parts.{name}.train_tgt={tgt}"]

@@ -34,6 +34,7 @@ def commands() -> list[list[str]]:
     return [shlex.split(line) for line in found]
 
 
+@pytest.mark.slow
 def test_an_attention_added_as_the_text_says_trains_and_passes_the_contract(tmp_path: Path) -> None:
     section = README[README.index("## Add your own") : README.index("## How it is built")]
     code, settings = (re.search(rf"```{kind}\n(.*?)```", section, re.DOTALL)[1] for kind in ("python", "yaml"))  # type: ignore[index]

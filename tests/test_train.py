@@ -51,6 +51,7 @@ def test_the_same_command_resumes_and_a_spent_budget_changes_nothing(text: Path,
     assert updates(text / "bu") == [1, 2, 3, 4, 5, 6]
 
 
+@pytest.mark.slow
 def test_resumed_after_ctrl_c_equals_never_stopped(text: Path, run_program: RunProgram) -> None:
     settings = ["training.max_updates=40", "training.log_every=1", "model.dropout=0.1", "batching.tokens=600"]
     whole = train(run_program, *settings, "run_dir=whole")
