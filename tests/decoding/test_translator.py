@@ -70,7 +70,7 @@ def mixed_lines(count: int) -> list[str]:
 
 
 def test_neither_batch_nor_order_changes_a_bit_of_any_translation(translator: Translator):
-    lines = mixed_lines(14)
+    lines = mixed_lines(9)
     settings = [SearchSettings(n_best=3, max_ratio=0.5, max_extra=11, batch=batch) for batch in (1, 2, 64)]
     expected = translator.hypotheses(lines, settings[0])
     for other in settings[1:]:
@@ -83,8 +83,8 @@ def test_neither_batch_nor_order_changes_a_bit_of_any_translation(translator: Tr
 
 def test_the_best_of_five_is_the_one_and_no_text_comes_twice(translator: Translator):
     lines = mixed_lines(7)
-    one = translator.hypotheses(lines, SearchSettings(n_best=1, max_extra=11))
-    five = translator.hypotheses(lines, SearchSettings(n_best=5, max_extra=11))
+    one = translator.hypotheses(lines, SearchSettings(n_best=1, max_ratio=0.5, max_extra=11))
+    five = translator.hypotheses(lines, SearchSettings(n_best=5, max_ratio=0.5, max_extra=11))
     for line, best, hypotheses in zip(lines, one, five, strict=True):
         scores = [hypothesis.score for hypothesis in hypotheses]
         assert hypotheses[0] == best[0]
