@@ -164,7 +164,7 @@ def _one_line(error: BaseException) -> str:
         full_key = unknown[1] or unknown[2]
         known = _known_keys()
         if full_key in known:
-            return f"{full_key} belongs to other choices than these (experiment=, model=, attention=); see --cfg job"
+            return f"what is chosen here has no setting {full_key}; it belongs to {' or '.join(known[full_key])}"
         near = difflib.get_close_matches(full_key, known, n=1)
         hint = f"did you mean {near[0]}?" if near else "see --cfg job for the keys there are"
         return f"there is no setting {full_key}; {hint}"
@@ -182,9 +182,9 @@ def _one_line(error: BaseException) -> str:
     return text
 
 
-def _known_keys() -> list[str]:
-    """Every dotted key of the shipped configuration."""
-    keys: list[str] = []
+def _known_keys() -> dict[str, list[str]]:
+    """Every dotted key of the shipped configuration, and the choices or programs that have it: ["model=luong"]."""
+    keys: dict[str, list[str]] = {}
     root = Path(conf_dir())
     for path in sorted(root.rglob("*.yaml")):
         loaded: Any = OmegaConf.to_container(OmegaConf.load(path), resolve=False)
@@ -194,8 +194,13 @@ def _known_keys() -> list[str]:
         package = "" if path.parent == root or "_global_" in first else path.parent.relative_to(root).as_posix()
         if declared := re.match(r"# @package ([\w.]+)", first):
             package = "" if declared[1] == "_global_" else declared[1]
-        keys += _flat(loaded, package.replace("/", "."))
-    return sorted(set(keys))
+        place = path.relative_to(root)
+        if place.parts[0] == "experiment":  # it sets what others have
+            continue
+        owner = f"{place.parent.as_posix()}={path.stem}" if path.parent != root else f"nmt.{path.stem}"
+        for key in _flat(loaded, package.replace("/", ".")):
+            keys.setdefault(key, []).append(owner)
+    return keys
 
 
 def _flat(tree: dict[str, Any], prefix: str) -> list[str]:

@@ -35,16 +35,34 @@ SINCE_ADDED = {
 ALIKE = ("auto", "fused", "varlen", "explicit", "tiled")  # backends that compute the same: a resume may change them
 # File names say nothing of content, which is compared by checksum instead.
 FILES = ("train_src", "train_tgt", "valid_src", "valid_tgt", "test_src", "test_tgt", "path", "data_dir")
+# Settings that older runs did not have, and what was so in them. They are read as if they said it.
+_RECURRENT: dict[str, Any] = {
+    "reverse_source": False,
+    "summary": "last_both",
+    "bridge": "learned",
+    "init": "default",
+    "init_range": 0.1,
+}
+LATER: dict[str, dict[str, Any]] = {
+    "nmt.models.recurrent.Bahdanau": {**_RECURRENT, "context_in_readout": True, "readout_size": None},
+    "nmt.models.recurrent.Luong": _RECURRENT,
+}
+LATER_SECTIONS: dict[str, dict[str, Any]] = {"training": {"mean_over": "pieces"}}
 
 
 def read_config(folder: Path) -> dict[str, Any]:
     """The resolved settings with which the run was started."""
     try:
-        return yaml.safe_load((folder / CONFIG).read_text(encoding="utf-8"))
+        return _completed(yaml.safe_load((folder / CONFIG).read_text(encoding="utf-8")))
     except FileNotFoundError:
         raise UserError(f"{folder} is not a run directory: it has no {CONFIG}") from None
     except (yaml.YAMLError, OSError) as error:
         raise UserError(f"cannot read {folder / CONFIG}: {' '.join(str(error).split())}") from None
+
+
+def _completed(config: dict[str, Any]) -> dict[str, Any]:
+    later = {**LATER_SECTIONS, "model": LATER.get(config.get("model", {}).get("_target_"), {})}
+    return {**config, **{name: {**values, **config[name]} for name, values in later.items() if name in config}}
 
 
 def portable(config: dict[str, Any]) -> dict[str, Any]:

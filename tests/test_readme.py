@@ -1,7 +1,10 @@
 """README quotes what outputs/reference holds, its pictures exist, and its commands compose."""
 
+import os
 import re
 import shlex
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -9,6 +12,7 @@ from hydra import compose, initialize_config_dir
 
 from nmt.cli import conf_dir
 from scripts.readme import PLACE, filled
+from tests.conftest import program_environment
 
 ROOT = Path(__file__).resolve().parent.parent
 README = (ROOT / "README.md").read_text(encoding="utf-8")
@@ -28,6 +32,31 @@ def commands() -> list[list[str]]:
     text = README.replace("\\\n", " ")
     found = re.findall(r"^(?:\S+=\S+ )*python -m nmt\.train (.*?)(?:\s+#.*)?$", text, re.MULTILINE)
     return [shlex.split(line) for line in found]
+
+
+def test_an_attention_added_as_the_text_says_trains_and_passes_the_contract(tmp_path: Path) -> None:
+    section = README[README.index("## Add your own") : README.index("## How it is built")]
+    code, settings = (re.search(rf"```{kind}\n(.*?)```", section, re.DOTALL)[1] for kind in ("python", "yaml"))  # type: ignore[index]
+    (tmp_path / "my_attention.py").write_text(code, encoding="utf-8")
+    (tmp_path / "my_conf" / "attention").mkdir(parents=True)
+    (tmp_path / "my_conf" / "attention" / "cosine.yaml").write_text(settings, encoding="utf-8")
+    environment = program_environment()
+    environment["PYTHONPATH"] = os.pathsep.join([str(tmp_path), environment["PYTHONPATH"]])
+    training, testing = (shlex.split(line.split("   #")[0]) for line in re.findall(r"^.*python -m .*$", section, re.M))
+    tiny = ["data=copy", "data.train_pairs=50", "data.valid_pairs=3", "training.max_updates=2"]
+    run(training, tiny, tmp_path, environment)
+    assert (tmp_path / "outputs/cosine/best.safetensors").exists()
+    done = run(testing[1:], [], ROOT, environment | {"NMT_CONF": str(tmp_path / "my_conf")})
+    assert re.search(r"\d\d passed", done), done
+
+
+def run(command: list[str], more: list[str], folder: Path, environment: dict[str, str]) -> str:
+    assert command[0] == "python"
+    done = subprocess.run(
+        [sys.executable, *command[1:], *more], cwd=folder, env=environment, capture_output=True, text=True, timeout=300
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout
 
 
 @pytest.mark.parametrize("arguments", commands(), ids=" ".join)

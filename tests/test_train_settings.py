@@ -52,10 +52,13 @@ REFUSALS: list[tuple[list[str], list[str]]] = [
     (["model.cell=lstmm"], ["model.cell=lstmm", "lstm"]),
     (["attention=dot", "model.hidden_size=17"], ["attention=dot"]),
     (["attention=multihead"], ["the model cannot be built", "attention"]),
-    (["attention_backend=tiled"], ["attention_backend belongs to other choices than these"]),
+    (["attention_backend=tiled"], ["what is chosen here has no setting attention_backend"]),
     (["experiment=transformer", "attention_backend=varlen"], ["varlen cannot run here", "attention_backend=auto"]),
     (["experiment=transformer", "attention_backend=linear", "model.positions=alibi"], ["linear cannot express"]),
     (["experiment=transformer", "attention_backend=tiled", "model.attention_dropout=0.1"], ["tiled cannot drop"]),
+    (["model.input_feeding=true"], ["no setting model.input_feeding", "it belongs to model=luong"]),
+    (["model.summary=first"], ["model.summary=first", "last_both"]),
+    (["attention=local_p", "attention@model.attention.score=location"], ["attention@model.attention.score=additive"]),
 ]
 
 

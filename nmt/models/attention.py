@@ -7,23 +7,26 @@ A scorer turns the encoder states into keys once a sentence; then each query giv
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import torch
 from torch import Tensor, nn
-from torch.autograd.function import once_differentiable
 
-from nmt.errors import ConfigError
+from nmt.errors import ConfigError, UserError, require_whole
+from nmt.models.additive import additive_scores
+from nmt.models.cells import StackState
 from nmt.models.precision import wide
 
 
 class Memory(NamedTuple):
-    """The encoded source batch; made once, read at every target step."""
+    """The encoded source batch; made once, read at every target step, which alone fills in `steps` anew."""
 
     states: Tensor  # (B, S, E)
     keys: Tensor  # (B, S, A) the states as the scorer wants them
     summary: Tensor  # (B, E) the whole sentence in one vector
+    start: StackState  # the decoder's cells before the first target piece
     mask: Tensor  # (B, S) True where a piece is real
+    steps: Tensor  # (B, T) which target steps the queries are of; the first is 0
 
 
 class Attention(nn.Module, ABC):
@@ -31,6 +34,7 @@ class Attention(nn.Module, ABC):
 
     context_size: int  # width of the context it gives
     looks: bool = True  # False where there are no weights to show
+    by_place: bool = False  # True where a weight depends on where a piece stands
 
     @abstractmethod
     def keys(self, states: Tensor) -> Tensor:
@@ -122,6 +126,35 @@ class General(Attention):
         return look(torch.bmm(query.to(memory.keys.dtype), memory.keys.mT), memory)
 
 
+class Location(Attention):
+    """a = softmax(W s): a weight for each place, whatever stands there      arXiv:1508.04025, 3.1."""
+
+    by_place = True
+
+    def __init__(self, query_size: int, encoder_size: int, max_pieces: int) -> None:
+        super().__init__()
+        require_whole("model.attention.max_pieces", max_pieces)
+        self.context_size = encoder_size
+        self.places = max_pieces + 1  # and the end of the sentence
+        self.W = nn.Linear(query_size, self.places, bias=False)
+        nn.init.xavier_uniform_(self.W.weight)
+
+    def keys(self, states: Tensor) -> Tensor:
+        return states[..., :0]
+
+    def forward(self, query: Tensor, memory: Memory) -> tuple[Tensor, Tensor]:
+        beyond = memory.mask.size(1) - self.places  # columns that have no weight: padding, or too long a sentence
+        if beyond > 0 and memory.mask[:, self.places :].any():
+            raise UserError(
+                f"attention=location has weights for {self.places - 1} source pieces, and a sentence here has "
+                f"{int(memory.mask.sum(dim=1).max()) - 1}: train with a larger model.attention.max_pieces, "
+                f"or translate with max_src_pieces={self.places - 1}"
+            )
+        scores = self.W(query)
+        scores = nn.functional.pad(scores, (0, beyond)) if beyond > 0 else scores[..., : memory.mask.size(1)]
+        return look(scores, memory)
+
+
 class FixedContext(Attention):
     """No attention: the same summary at every step. This is the bottleneck under study (arXiv:1406.1078)."""
 
@@ -163,46 +196,3 @@ def demand_equal(name: str, query_size: int, encoder_size: int) -> None:
             f"attention={name} compares decoder states of {query_size} numbers with encoder states of {encoder_size}: "
             "make them equal (model.hidden_size = 2 x model.encoder_size if bidirectional) or use attention=general"
         )
-
-
-def additive_scores(query: Tensor, keys: Tensor, v: Tensor) -> Tensor:
-    """v . tanh(q_t + k_s): (B, T, A), (B, S, A), (A,) -> (B, T, S), without keeping any (B, S, A) for backward."""
-    return AdditiveScores.apply(query, keys, v)
-
-
-def additive_scores_explicit(query: Tensor, keys: Tensor, v: Tensor) -> Tensor:
-    """The same, written out; it holds (B, T, S, A)."""
-    return torch.tanh(query[:, :, None] + keys[:, None]) @ v
-
-
-class AdditiveScores(torch.autograd.Function):
-    """tanh z = 2 sigma(2z) - 1, its derivative 4 sigma (1 - sigma); backward makes sigma again.
-
-    Of a Bahdanau step on CPU the tanh over (B, S, A) would be the most costly part: the sigmoid is six times faster.
-    """
-
-    @staticmethod
-    def forward(ctx: Any, query: Tensor, keys: Tensor, v: Tensor) -> Tensor:
-        ctx.save_for_backward(query, keys, v)
-        with torch.autocast(query.device.type, enabled=False):
-            columns = [sigmoid_of_twice(q, keys) @ v for q in query.unbind(1)]
-            return 2 * torch.stack(columns, dim=1) - v.sum()
-
-    @staticmethod
-    @once_differentiable
-    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-        query, keys, v = ctx.saved_tensors
-        grad_queries, grad_keys, grad_v = [], torch.zeros(()), -grad.sum()
-        with torch.autocast(query.device.type, enabled=False):
-            for q, g in zip(query.unbind(1), grad.unsqueeze(-1).unbind(1), strict=True):  # (B, A), (B, S, 1)
-                sigma = sigmoid_of_twice(q, keys)
-                grad_v = grad_v + 2 * (g.flatten() @ sigma.flatten(0, 1))
-                slope = torch.addcmul(sigma, sigma, sigma, value=-1)  # sigma (1 - sigma), (B, S, A)
-                grad_queries.append(torch.bmm(g.mT, slope))
-                grad_keys = slope.mul_(g) if len(grad_queries) == 1 else grad_keys.add_(slope.mul_(g))
-            return torch.cat(grad_queries, dim=1) * (4 * v), grad_keys.mul_(4 * v), grad_v
-
-
-def sigmoid_of_twice(query: Tensor, keys: Tensor) -> Tensor:
-    """sigma(2 (q + k_s)): (B, A), (B, S, A) -> (B, S, A)."""
-    return torch.add(2 * query[:, None], keys, alpha=2).sigmoid_()

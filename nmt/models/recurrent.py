@@ -13,11 +13,19 @@ import torch
 from torch import Tensor, nn
 
 from nmt.models.attention import Attention, Memory
-from nmt.models.cells import Cell, Stack, StackState, cell_class, further_input, top
+from nmt.models.bridge import bridge_class, demand_fit, remember
+from nmt.models.cells import Stack, StackState, cell_class, further_input, top
 from nmt.models.dropout import dropout
 from nmt.models.encoder import Encoder
-from nmt.models.precision import wide
+from nmt.models.initial import set_initial
 from nmt.models.seq2seq import Seq2Seq, vocabulary
+
+
+class BahdanauState(NamedTuple):
+    """What one target step hands the next."""
+
+    hidden: StackState
+    steps: Tensor  # (B, 1) which target step comes next
 
 
 class Bahdanau(Seq2Seq):
@@ -29,7 +37,7 @@ class Bahdanau(Seq2Seq):
         t_i = maxout(U_o s_i + V_o y_(i-1) + C_o c_i),    p(y_i) = softmax(W_o t_i)
 
     s_i in the readout is equation 4 of the paper (its appendix writes s_(i-1)). In a stack of layers the top one
-    asks and answers. encoder_size is each reading direction's; the readout is as wide as the embeddings.
+    asks and answers. encoder_size is each reading direction's. context_in_readout=False leaves C_o c_i out.
     """
 
     def __init__(
@@ -44,40 +52,51 @@ class Bahdanau(Seq2Seq):
         layers: int,
         cell: str,
         bidirectional: bool,
+        reverse_source: bool,
+        summary: str,
+        bridge: str,
+        context_in_readout: bool,
+        readout_size: int | None,
         dropout: float,
         tie_embeddings: str,
+        init: str,
+        init_range: float,
         attention: Callable[..., Attention],
     ) -> None:
         super().__init__()
         self.pad_id = pad_id
         self.dropout = dropout
+        readout_size = readout_size or embedding_size
         self.source, self.target, self.output = vocabulary(
-            src_vocab_size, tgt_vocab_size, embedding_size, pad_id, tie_embeddings
+            src_vocab_size, tgt_vocab_size, embedding_size, pad_id, tie_embeddings, readout_size
         )
-        kind = cell_class(cell)
-        self.encoder = Encoder(embedding_size, encoder_size, layers, cell, bidirectional, dropout)
+        kind, carry = cell_class(cell), bridge_class(bridge)
+        self.encoder = Encoder(
+            embedding_size, encoder_size, layers, cell, bidirectional, dropout,
+            reverse_source=reverse_source, summary=summary, keep_last=carry.wants_last,
+        )  # fmt: skip
         self.attention = attention(query_size=hidden_size, encoder_size=self.encoder.output_size)
+        demand_fit(self.encoder, self.attention, hidden_size)
         context_size = self.attention.context_size
         # without any context the decoder has nothing but its start: then from both directions
-        self.start_size = encoder_size if context_size else self.encoder.output_size
-        self.bridge = Bridge(self.start_size, kind, hidden_size, layers)
+        self.bridge = carry(encoder_size if context_size else self.encoder.summary_size, kind, hidden_size, layers)
         self.cells = Stack(kind, embedding_size, hidden_size, layers, dropout)
         self.C = further_input(context_size, kind, hidden_size)
-        self.readout = Maxout(hidden_size + context_size + embedding_size, embedding_size)
+        self.shown_size = context_size if context_in_readout else 0
+        self.readout = Maxout(hidden_size + self.shown_size + embedding_size, readout_size)
+        set_initial(self, init, init_range)
 
     def encode(self, src: Tensor) -> Memory:
-        mask = src != self.pad_id
-        states, summary, _ = self.encoder(self.source(src), mask)
-        return Memory(states, self.attention.keys(states), summary, mask)
+        return remember(self.source(src), src != self.pad_id, self.encoder, self.attention, self.bridge)
 
-    def start(self, memory: Memory) -> StackState:
-        return self.bridge(memory.summary[:, -self.start_size :])
+    def start(self, memory: Memory) -> BahdanauState:
+        return BahdanauState(memory.start, memory.steps)
 
-    def advance(self, read: Tensor, state: StackState, memory: Memory) -> tuple[Tensor, StackState, Tensor]:
+    def advance(self, read: Tensor, state: BahdanauState, memory: Memory) -> tuple[Tensor, BahdanauState, Tensor]:
         """Look, then step: the projected embedding (B, gates * H) -> context, next state, weights."""
-        context, weights = self.attention(top(state)[:, None], memory)
-        state = self.cells(read + self.C(context.squeeze(1)), state)
-        return context, state, weights
+        context, weights = self.attention(top(state.hidden)[:, None], memory._replace(steps=state.steps))
+        hidden = self.cells(read + self.C(context.squeeze(1)), state.hidden)
+        return context, BahdanauState(hidden, state.steps + 1), weights
 
     def teach(self, src: Tensor, tgt_in: Tensor) -> tuple[Tensor, Tensor]:
         """Features (B, T, R) and weights (B, T, S) of given targets."""
@@ -87,7 +106,7 @@ class Bahdanau(Seq2Seq):
         steps = []
         for read in self.cells.project(previous).unbind(dim=1):
             context, state, weights = self.advance(read, state, memory)
-            steps.append((top(state), context, weights))
+            steps.append((top(state.hidden), context[..., : self.shown_size], weights))
         tops, contexts, looks = zip(*steps, strict=True)
         features = self.readout(torch.stack(tops, dim=1), torch.cat(contexts, dim=1), previous)
         return dropout(features, self.dropout, self.training), torch.cat(looks, dim=1)
@@ -98,31 +117,32 @@ class Bahdanau(Seq2Seq):
     def project(self, features: Tensor) -> Tensor:
         return self.output(features)
 
-    def step(self, token: Tensor, state: StackState, memory: Memory) -> tuple[Tensor, StackState]:
+    def step(self, token: Tensor, state: BahdanauState, memory: Memory) -> tuple[Tensor, BahdanauState]:
         previous = self.target(token)
         context, state, _ = self.advance(self.cells.project(previous), state, memory)
-        return self.output(self.readout(top(state), context.squeeze(1), previous)), state
+        return self.output(self.readout(top(state.hidden), context[:, 0, : self.shown_size], previous)), state
 
     def weights(self, src: Tensor, tgt_in: Tensor) -> Tensor | None:
         return self.teach(src, tgt_in)[1][:, None, None] if self.attention.looks else None
 
 
 class LuongState(NamedTuple):
-    """The cells' states and what is fed back: the last attentional vector, or nothing (B, 0)."""
+    """What one target step hands the next."""
 
     hidden: StackState
-    fed: Tensor
+    fed: Tensor  # (B, R) the last attentional vector; (B, 0) without feeding
+    steps: Tensor  # (B, 1) which target step comes next
 
 
 class Luong(Seq2Seq):
-    """Global attention, with or without input feeding      arXiv:1508.04025, 3.1 and 3.3.
+    """Attention after the cell, with or without input feeding      arXiv:1508.04025, 3.1 and 3.3.
 
         h_t  = cell([y_(t-1) ; h~_(t-1)], h_(t-1))           (without feeding: y_(t-1) alone)
         c_t  = attention(h_t, source states)
         h~_t = tanh(W_c [c_t ; h_t]),    p(y_t) = softmax(W_s h~_t)
 
-    The decoder starts from the encoder's last states through a learned bridge, so that it may differ from the
-    encoder in size and directions. encoder_size is each direction's; h~ is as wide as the embeddings.
+    The decoder starts from the summary through a learned bridge, so that it may differ from the encoder in size and
+    directions; bridge=copy is the paper's. encoder_size is each direction's; h~ is as wide as the embeddings.
     """
 
     def __init__(
@@ -137,9 +157,14 @@ class Luong(Seq2Seq):
         layers: int,
         cell: str,
         bidirectional: bool,
+        reverse_source: bool,
+        summary: str,
+        bridge: str,
         input_feeding: bool,
         dropout: float,
         tie_embeddings: str,
+        init: str,
+        init_range: float,
         attention: Callable[..., Attention],
     ) -> None:
         super().__init__()
@@ -147,26 +172,29 @@ class Luong(Seq2Seq):
         self.dropout = dropout
         self.input_feeding = input_feeding
         self.source, self.target, self.output = vocabulary(
-            src_vocab_size, tgt_vocab_size, embedding_size, pad_id, tie_embeddings
+            src_vocab_size, tgt_vocab_size, embedding_size, pad_id, tie_embeddings, embedding_size
         )
-        kind = cell_class(cell)
-        self.encoder = Encoder(embedding_size, encoder_size, layers, cell, bidirectional, dropout)
+        kind, carry = cell_class(cell), bridge_class(bridge)
+        self.encoder = Encoder(
+            embedding_size, encoder_size, layers, cell, bidirectional, dropout,
+            reverse_source=reverse_source, summary=summary, keep_last=carry.wants_last,
+        )  # fmt: skip
         self.attention = attention(query_size=hidden_size, encoder_size=self.encoder.output_size)
-        self.bridge = Bridge(self.encoder.output_size, kind, hidden_size, layers)
+        demand_fit(self.encoder, self.attention, hidden_size)
+        self.bridge = carry(self.encoder.summary_size, kind, hidden_size, layers)
         self.cells = Stack(kind, embedding_size, hidden_size, layers, dropout)
         self.fed_size = embedding_size if input_feeding else 0
         self.feed = further_input(self.fed_size, kind, hidden_size)
         self.combine = nn.Linear(self.attention.context_size + hidden_size, embedding_size, bias=False)
         nn.init.xavier_uniform_(self.combine.weight)
+        set_initial(self, init, init_range)
 
     def encode(self, src: Tensor) -> Memory:
-        mask = src != self.pad_id
-        states, summary, _ = self.encoder(self.source(src), mask)
-        return Memory(states, self.attention.keys(states), summary, mask)
+        return remember(self.source(src), src != self.pad_id, self.encoder, self.attention, self.bridge)
 
     def start(self, memory: Memory) -> LuongState:
-        hidden = self.bridge(memory.summary)
-        return LuongState(hidden, top(hidden).new_zeros(len(memory.mask), self.fed_size))
+        fed = top(memory.start).new_zeros(len(memory.mask), self.fed_size)
+        return LuongState(memory.start, fed, memory.steps)
 
     def look(self, hidden: Tensor, memory: Memory) -> tuple[Tensor, Tensor]:
         """Outputs of the cells (B, T, H) -> attentional vectors h~ (B, T, R) and weights (B, T, S)."""
@@ -176,8 +204,8 @@ class Luong(Seq2Seq):
     def advance(self, read: Tensor, state: LuongState, memory: Memory) -> tuple[Tensor, LuongState, Tensor]:
         """Step, then look: the projected embedding (B, gates * H) -> h~ (B, 1, R), next state, weights."""
         hidden = self.cells(read + self.feed(state.fed), state.hidden)
-        attentional, weights = self.look(top(hidden)[:, None], memory)
-        return attentional, LuongState(hidden, attentional.squeeze(1)[:, : self.fed_size]), weights
+        attentional, weights = self.look(top(hidden)[:, None], memory._replace(steps=state.steps))
+        return attentional, LuongState(hidden, attentional[:, 0, : self.fed_size], state.steps + 1), weights
 
     def teach(self, src: Tensor, tgt_in: Tensor) -> tuple[Tensor, Tensor]:
         """Features (B, T, R) and weights (B, T, S) of given targets."""
@@ -203,7 +231,8 @@ class Luong(Seq2Seq):
         for read in reads:
             hidden = self.cells(read, hidden)
             tops.append(top(hidden))
-        return self.look(torch.stack(tops, dim=1), memory)
+        steps = torch.arange(len(reads), device=state.steps.device)
+        return self.look(torch.stack(tops, dim=1), memory._replace(steps=state.steps + steps))
 
     def forward(self, src: Tensor, tgt_in: Tensor) -> Tensor:
         return self.teach(src, tgt_in)[0]
@@ -217,20 +246,6 @@ class Luong(Seq2Seq):
 
     def weights(self, src: Tensor, tgt_in: Tensor) -> Tensor | None:
         return self.teach(src, tgt_in)[1][:, None, None] if self.attention.looks else None
-
-
-class Bridge(nn.Module):
-    """s_0 = tanh(W_s h), for each tensor of each layer of the decoder's state      arXiv:1409.0473, A.2.2."""
-
-    def __init__(self, input_size: int, cell: type[Cell], size: int, layers: int) -> None:
-        super().__init__()
-        self.shape = (layers, cell.tensors, size)
-        self.W = nn.Linear(input_size, layers * cell.tensors * size, bias=False)
-        nn.init.xavier_uniform_(self.W.weight)
-
-    def forward(self, summary: Tensor) -> StackState:
-        started = torch.tanh(wide(self.W(summary))).unflatten(-1, self.shape)
-        return tuple(tuple(layer.unbind(dim=1)) for layer in started.unbind(dim=1))
 
 
 class Maxout(nn.Module):

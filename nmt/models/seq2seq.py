@@ -81,12 +81,15 @@ class Vocabulary(NamedTuple):
     output: nn.Linear
 
 
-def vocabulary(src_size: int, tgt_size: int, size: int, pad_id: int, tie_embeddings: str) -> Vocabulary:
+def vocabulary(
+    src_size: int, tgt_size: int, size: int, pad_id: int, tie_embeddings: str, output_size: int | None = None
+) -> Vocabulary:
     """The three tables of a model; entries ~ N(0, 1/size), zeros for the padding piece.
 
     tie_embeddings says which share one table (arXiv:1608.05859): "none", "target" (target embedding and output
-    layer) or "all" (source embedding too).
+    layer) or "all" (source embedding too). The output layer reads `size` numbers, or `output_size`.
     """
+    output_size = output_size or size
     if tie_embeddings not in ("none", "target", "all"):
         raise ConfigError(f"model.tie_embeddings={tie_embeddings} is unknown: use none, target or all")
     if tie_embeddings == "all" and src_size != tgt_size:
@@ -94,11 +97,16 @@ def vocabulary(src_size: int, tgt_size: int, size: int, pad_id: int, tie_embeddi
             f"model.tie_embeddings=all needs one vocabulary for both sides (source {src_size}, target {tgt_size}): "
             "use tokenizer.joint=true or model.tie_embeddings=target"
         )
+    if tie_embeddings != "none" and output_size != size:
+        raise ConfigError(
+            f"model.tie_embeddings={tie_embeddings} needs an output layer that reads as many numbers as an embedding "
+            f"has ({output_size} and {size}): set model.readout_size=null or model.tie_embeddings=none"
+        )
     source = nn.Embedding(src_size, size, padding_idx=pad_id)
     target = nn.Embedding(tgt_size, size, padding_idx=pad_id)
-    output = nn.Linear(size, tgt_size)
+    output = nn.Linear(output_size, tgt_size)
     for table in (source, target, output):
-        nn.init.normal_(table.weight, std=size**-0.5)
+        nn.init.normal_(table.weight, std=table.weight.size(1) ** -0.5)
     nn.init.zeros_(output.bias)
     with torch.no_grad():
         source.weight[pad_id] = 0.0

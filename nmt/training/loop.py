@@ -37,6 +37,7 @@ class TrainingSettings:
     max_epochs: float | None = None
     max_minutes: float | None = None
     label_smoothing: float = 0.0
+    mean_over: str = "pieces"
     clip_norm: float = 1.0
     accumulate: int = 1
     log_every: int = 50
@@ -60,6 +61,8 @@ class TrainingSettings:
             raise ConfigError("give a budget: training.max_updates, training.max_epochs or training.max_minutes")
         if not 0 <= self.label_smoothing < 1:
             raise ConfigError(f"training.label_smoothing={self.label_smoothing}: it must be from 0 to below 1")
+        if self.mean_over not in ("pieces", "sentences"):
+            raise ConfigError(f"training.mean_over={self.mean_over}: write pieces or sentences")
         if self.monitor not in ("bleu", "nll"):
             raise ConfigError(f"training.monitor={self.monitor}: write bleu or nll")
 
@@ -185,15 +188,16 @@ class Job:
 
 
 def one_update(job: Job, batches: list[Batch], settings: TrainingSettings) -> tuple[Tensor, int]:
-    """Gradients of the mean loss per target piece over all of `batches`; returns the NLL sum and the pieces."""
+    """Gradients of the mean loss over all of `batches`, per target piece or sentence; the NLL sum and the pieces."""
     model = job.teacher_forced
     pieces = int(sum(int(batch.tgt_lengths.sum()) for batch in batches))
+    divisor = pieces if settings.mean_over == "pieces" else sum(len(batch.src) for batch in batches)
     nll = torch.zeros((), device=job.device)
     for batch in batches:
         batch = batch.to(job.device)
         with autocast(job.device, job.precision):
             features = model(batch.src, batch.tgt_in)
-            nll += loss.backward(model.project, features, batch.tgt_out, PAD, settings.label_smoothing, pieces)
+            nll += loss.backward(model.project, features, batch.tgt_out, PAD, settings.label_smoothing, divisor)
     return nll, pieces
 
 

@@ -6,7 +6,8 @@ from torch import Tensor
 from torch.autograd import gradcheck
 from torch.testing import assert_close
 
-from nmt.errors import ConfigError
+from nmt.errors import ConfigError, UserError
+from nmt.models.additive import additive_scores, additive_scores_explicit
 from nmt.models.attention import (
     Additive,
     Attention,
@@ -14,10 +15,9 @@ from nmt.models.attention import (
     FixedContext,
     General,
     InitialStateOnly,
+    Location,
     Memory,
     ScaledDot,
-    additive_scores,
-    additive_scores_explicit,
 )
 
 B, T, S, D, E, A = 2, 3, 5, 7, 11, 13
@@ -30,7 +30,8 @@ def randn(*shape: int) -> Tensor:
 
 def memory_for(attention: Attention, encoder_size: int) -> Memory:
     states = randn(B, S, encoder_size)
-    return Memory(states, attention.keys(states), randn(B, encoder_size), MASK)
+    steps = torch.arange(T).expand(B, T)
+    return Memory(states, attention.keys(states), randn(B, encoder_size), (), MASK, steps)
 
 
 def masked_softmax(scores: Tensor) -> Tensor:
@@ -74,6 +75,23 @@ def test_general_has_a_matrix_between_query_and_state():
     attention = General(query_size=D, encoder_size=E).double()
     query, memory = randn(B, T, D), memory_for(attention, E)
     check(attention, query, memory, torch.einsum("btd,de,bse->bts", query, attention.W.weight, memory.states))
+
+
+def test_location_weighs_places_by_the_query_alone():
+    attention = Location(query_size=D, encoder_size=E, max_pieces=6).double()
+    query, memory = randn(B, T, D), memory_for(attention, E)
+    check(attention, query, memory, torch.einsum("btd,sd->bts", query, attention.W.weight[:S]))
+
+
+def test_location_has_no_weights_past_its_table_and_says_what_to_do():
+    attention = Location(query_size=D, encoder_size=E, max_pieces=3).double()
+    query, memory = randn(B, T, D), memory_for(attention, E)
+    with pytest.raises(UserError, match=r"3 source pieces, and a sentence here has 4.*max_pieces.*max_src_pieces=3"):
+        attention(query, memory)
+    only_padding_beyond = memory._replace(mask=MASK & (torch.arange(S) < 4))
+    context, weights = attention(query, only_padding_beyond)
+    assert context.isfinite().all()
+    assert weights[..., 4].eq(0).all()
 
 
 def test_fixed_context_gives_the_summary_whatever_is_asked():

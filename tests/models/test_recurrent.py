@@ -7,7 +7,7 @@ from torch.testing import assert_close
 
 from nmt.errors import ConfigError
 from nmt.models.cells import GRU, LSTM, Cell, Stack, cell_class, top
-from nmt.models.encoder import Encoder, reversal
+from nmt.models.controls import MeanOfStates
 
 SRC = torch.tensor([[5, 6, 7, 22, 3], [9, 8, 3, 0, 0]])
 TGT_IN = torch.tensor([[2, 5, 6, 18], [2, 7, 0, 0]])
@@ -35,37 +35,12 @@ def test_the_state_stays_in_float32_under_autocast(kind):
     assert {tensor.dtype for layer in state for tensor in layer} == {torch.float32}
 
 
-@pytest.mark.parametrize("cell", ["gru", "lstm"])
-def test_the_encoder_reads_what_a_packed_bidirectional_rnn_reads(cell):
-    encoder = Encoder(5, 7, layers=1, cell=cell, bidirectional=True, dropout=0.0)
-    library = {"gru": nn.GRU, "lstm": nn.LSTM}[cell](5, 7, bidirectional=True, batch_first=True)
-    forward, backward = encoder.layers[0].readers
-    weights = dict(forward.named_parameters())
-    weights |= {f"{name}_reverse": weight for name, weight in backward.named_parameters()}
-    library.load_state_dict(weights)
-
-    embedded, lengths = torch.randn(3, 6, 5), torch.tensor([6, 4, 1])
-    mask = torch.arange(6) < lengths[:, None]
-    packed = nn.utils.rnn.pack_padded_sequence(embedded, lengths, batch_first=True)
-    states, last = library(packed)
-    h = last if cell == "gru" else last[0]
-    encoded = encoder(embedded, mask)
-    assert_close(encoded.states[mask], nn.utils.rnn.pad_packed_sequence(states, batch_first=True)[0][mask])
-    assert_close(encoded.summary, torch.cat([h[0], h[1]], dim=-1))
-
-
-def test_a_reversal_leaves_padding_in_its_place_and_undoes_itself():
-    places = reversal(torch.tensor([4, 2, 1]), 4)
-    assert places.tolist() == [[3, 2, 1, 0], [1, 0, 2, 3], [0, 1, 2, 3]]
-    assert places.gather(1, places).tolist() == [[0, 1, 2, 3]] * 3
-
-
 def test_bahdanau_asks_with_the_state_before_the_cell(build):
     model = build("experiment=bahdanau")
     memory = model.encode(SRC)
     start = model.start(memory)
     first = model.weights(SRC, TGT_IN)[:, 0, 0, 0]
-    assert_close(first, model.attention(top(start)[:, None], memory)[1][:, 0])
+    assert_close(first, model.attention(top(start.hidden)[:, None], memory)[1][:, 0])
     other_word = TGT_IN.clone()
     other_word[:, 0] = 9
     assert torch.equal(model.weights(SRC, other_word)[:, 0, 0, 0], first)
@@ -139,3 +114,87 @@ def test_an_unknown_cell_is_refused_with_the_known_ones():
 def test_a_dot_product_of_unequal_sizes_is_refused_when_the_model_is_built(build):
     with pytest.raises(ConfigError, match="attention=general"):
         build("experiment=luong attention=dot model.encoder_size=7")
+
+
+def test_only_the_cell_sees_a_context_that_is_kept_out_of_the_readout(build):
+    model = build("experiment=rnn model.context_in_readout=false")
+    assert model.readout.W.in_features == 10 + 6
+    assert model.C.weight.any()
+    everywhere = build("experiment=rnn")
+    assert everywhere.readout.W.in_features == 10 + 10 + 6
+
+
+def test_the_readout_may_have_a_width_of_its_own_unless_it_is_tied(build):
+    model = build("experiment=bahdanau model.readout_size=7")
+    assert model(SRC, TGT_IN).shape == (2, 4, 7)
+    with pytest.raises(ConfigError, match=r"model\.readout_size=null"):
+        build("experiment=bahdanau model.readout_size=7 model.tie_embeddings=target")
+
+
+@pytest.mark.parametrize("cell", ["gru", "lstm"])
+@pytest.mark.parametrize("experiment", ["rnn", "luong"])
+def test_a_copied_start_is_where_each_layer_of_the_encoder_ended(build, experiment, cell):
+    model = build(f"experiment={experiment} model.bridge=copy model.layers=3 model.cell={cell}")
+    last = model.encoder(model.source(SRC), SRC != 0).last
+    assert_close(model.start(model.encode(SRC)).hidden, last)
+    assert len(last) == 3
+    assert not list(model.bridge.parameters())
+
+
+def test_a_copied_start_of_another_width_is_refused_with_a_way_out(build):
+    with pytest.raises(ConfigError, match=r"states of 10 numbers into a decoder of 11.*model\.bridge=learned"):
+        build("experiment=luong model.bridge=copy model.hidden_size=11 attention=general")
+    with pytest.raises(ConfigError, match=r"model\.bridge=tunnel is unknown: use one of learned, copy"):
+        build("experiment=luong model.bridge=tunnel")
+
+
+def test_a_backward_reading_without_any_use_is_refused(build):
+    with pytest.raises(ConfigError, match=r"add model\.bidirectional=false"):
+        build("experiment=rnn model.summary=last_forward")
+    assert build("experiment=bahdanau model.summary=last_forward").bridge.input_size == 5
+
+
+def test_an_lstm_carries_twice_the_numbers_of_a_gru_of_its_width(build):
+    def carried(settings: str) -> int:
+        model = build(f"experiment=rnn attention=initial_state model.bridge=copy {settings}")
+        state = model.start(model.encode(SRC)).hidden
+        return sum(tensor[0].numel() for layer in state for tensor in layer)
+
+    assert carried("model.cell=gru model.layers=2") == 2 * 10
+    assert carried("model.cell=lstm model.layers=2") == 2 * (10 + 10)
+    wider = "model.encoder_size=10 model.hidden_size=20"
+    assert carried(f"model.cell=gru model.layers=2 {wider}") == carried("model.cell=lstm model.layers=2")
+
+
+def test_eight_layers_are_built_and_run(build):
+    model = build("experiment=bahdanau model.layers=8 model.cell=lstm")
+    assert len(model.encoder.layers) == len(model.cells.cells) == 8
+    assert model(SRC, TGT_IN).isfinite().all()
+
+
+def test_a_constant_mean_context_is_the_mean_summary(build):
+    constant, summarised = build("experiment=luong attention=mean"), build("experiment=luong attention=none")
+    assert isinstance(constant.attention, MeanOfStates)
+    memory = constant.encode(SRC)
+    context, _ = constant.attention(torch.zeros(2, 1, 10), memory)
+    summarised.load_state_dict(constant.state_dict())
+    summarised.encoder.summarise = build("experiment=luong model.summary=mean").encoder.summarise
+    assert_close(context[:, 0], summarised.encode(SRC).summary)
+
+
+@pytest.mark.parametrize("experiment", ["bahdanau", "luong"])
+def test_reversed_reading_shows_its_weights_in_the_order_of_the_source(build, experiment):
+    model = build(f"experiment={experiment} model.reverse_source=true").double()
+    weights = model.weights(SRC, TGT_IN)
+    assert weights[1, ..., 3:].eq(0).all()
+    assert weights[1, ..., :3].gt(0).all()
+
+
+def test_the_state_knows_its_target_step(build):
+    for experiment in ("bahdanau", "luong"):
+        model = build(f"experiment={experiment}")
+        memory = model.encode(SRC)
+        state = model.start(memory)
+        for step in range(3):
+            assert state.steps.tolist() == [[step], [step]]
+            _, state = model.step(TGT_IN[:, step], state, memory)

@@ -1,5 +1,6 @@
 """Models built as the programs build them: through the configuration, but tiny."""
 
+import os
 from functools import cache
 from pathlib import Path
 
@@ -11,6 +12,7 @@ from omegaconf import DictConfig, OmegaConf
 from nmt.models.seq2seq import Seq2Seq
 
 CONF = Path(__file__).resolve().parents[2] / "conf"
+OWN_CONF = os.environ.get("NMT_CONF")  # a user's own folder of configurations, as for --config-dir
 SRC_PIECES, TGT_PIECES = 23, 19
 PAD, BOS, EOS = 0, 2, 3
 
@@ -26,12 +28,32 @@ TINY = {
 
 CELLS = ["", " model.cell=lstm", " model.layers=2", " model.layers=2 model.cell=lstm"]
 SCORERS = ["additive", "dot", "scaled_dot", "general", "concat"]
+NEW_SCORERS = [
+    "location",
+    "local_m model.attention.window=1",
+    "local_p model.attention.window=1",
+    "local_p model.attention.window=2 attention@model.attention.score=additive",
+    "mean",
+    "random",
+]
+UNFED = "experiment=luong model.input_feeding=false"
 VARIANTS = [
     *[f"experiment={experiment}{settings}" for experiment in ("rnn", "bahdanau", "luong") for settings in CELLS],
     *[f"experiment={experiment} attention={scorer}" for experiment in ("bahdanau", "luong") for scorer in SCORERS],
-    *[f"experiment=luong model.input_feeding=false attention={scorer}" for scorer in ("additive", "dot", "none")],
+    *[f"experiment={experiment} attention={scorer}" for experiment in ("bahdanau", "luong") for scorer in NEW_SCORERS],
+    *[f"{UNFED} attention={scorer}" for scorer in ("additive", "dot", "none", *NEW_SCORERS)],
     "experiment=rnn attention=initial_state",
     "experiment=rnn attention=initial_state model.layers=2 model.cell=lstm",
+    "experiment=rnn model.summary=max",
+    "experiment=rnn model.summary=mean attention=initial_state",
+    "experiment=rnn model.summary=last_forward model.bidirectional=false",
+    "experiment=rnn model.context_in_readout=false",
+    "experiment=rnn model.bridge=copy model.layers=2 model.cell=lstm",
+    "experiment=luong attention=initial_state model.bridge=copy model.cell=lstm model.reverse_source=true",
+    "experiment=luong model.bidirectional=false model.encoder_size=10 model.bridge=copy model.reverse_source=true",
+    "experiment=bahdanau model.reverse_source=true model.summary=last_forward",
+    "experiment=bahdanau model.init=groundhog model.readout_size=7 attention=general",
+    "experiment=luong model.init=uniform model.cell=lstm attention=local_p",
     "experiment=bahdanau model.bidirectional=false model.layers=2",
     "experiment=bahdanau model.tie_embeddings=target",
     "experiment=luong model.bidirectional=false",
@@ -44,6 +66,14 @@ VARIANTS = [
     # a window of 4: two layers of it see the longest sentence of the tests
     "experiment=transformer attention_backend=window model.attention_window=4 model.positions=alibi",
 ]
+# whatever else lies in conf/attention, or in the user's own folder, is tested without being named here
+ELSEWHERE = {"none", "initial_state", "multihead"}
+OTHERS = sorted(
+    {path.stem for folder in (CONF, Path(OWN_CONF or CONF)) for path in (folder / "attention").glob("*.yaml")}
+    - {scorer.split()[0] for scorer in (*SCORERS, *NEW_SCORERS)}
+    - ELSEWHERE
+)
+VARIANTS += [f"experiment={experiment} attention={name}" for experiment in ("bahdanau", "luong") for name in OTHERS]
 SLOW_VARIANTS = [
     "experiment=transformer attention_backend=explicit",
     "experiment=transformer attention_backend=window model.attention_window=4",
@@ -54,11 +84,25 @@ SLOW_VARIANTS = [
     "experiment=transformer attention_backend=linear model.positions=learned",
 ]
 
+# every recurrent scorer in every order with every summary, and those without attention
+ORDERS = ["experiment=bahdanau", "experiment=luong", UNFED]
+LOOKING = [f"attention={scorer}" for scorer in (*SCORERS, *NEW_SCORERS)]
+BLIND = ["attention=none", "attention=initial_state"]
+SUMMARIES = ["last_both", "max", "mean", "last_forward"]
+PRODUCT = [
+    f"{order} {attention} model.summary={summary}"
+    + (" model.bidirectional=false" if summary == "last_forward" and attention in BLIND else "")
+    for order in ORDERS
+    for attention in LOOKING + BLIND
+    for summary in SUMMARIES
+]
+
 
 @cache
 def composed(overrides: str) -> DictConfig:
     with initialize_config_dir(str(CONF), version_base=None):
-        return compose("train", overrides=["data=text", *overrides.split()])
+        own = [f"hydra.searchpath=[file://{Path(OWN_CONF).resolve()}]"] if OWN_CONF else []
+        return compose("train", overrides=["data=text", *overrides.split(), *own])
 
 
 @cache

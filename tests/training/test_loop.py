@@ -131,6 +131,20 @@ def test_each_update_is_logged_once_though_the_run_was_killed_after_its_last_che
     assert [json.loads(line)["update"] for line in (tmp_path / "metrics.jsonl").open()] == list(range(1, 16))
 
 
+def test_a_loss_averaged_over_sentences_weighs_each_by_its_length() -> None:
+    model = Toy().eval()
+    *_, batch = next(BATCHES.from_position(1, 0))
+    gradients = []
+    for mean_over in ("pieces", "sentences"):
+        model.zero_grad()
+        one_update(toy_job(model), [batch], TrainingSettings(max_updates=1, mean_over=mean_over))
+        assert model.embed.weight.grad is not None
+        gradients.append(model.embed.weight.grad)
+    assert_close(gradients[1], gradients[0] * int(batch.tgt_lengths.sum()) / len(batch.src))
+    with pytest.raises(ConfigError, match=r"training\.mean_over=words"):
+        TrainingSettings(max_updates=1, mean_over="words")
+
+
 def test_accumulated_batches_give_the_gradient_of_one_large_batch() -> None:
     model = Toy().eval()
     taken = [batch for *_, batch in (next(BATCHES.from_position(1, i)) for i in range(3))]

@@ -5,9 +5,9 @@ from itertools import pairwise
 import pytest
 
 from nmt.errors import ConfigError
-from nmt.training.schedule import Schedule, constant, inverse_sqrt, linear
+from nmt.training.schedule import Schedule, constant, halving, inverse_sqrt, linear
 
-KINDS = [constant, inverse_sqrt, linear]
+KINDS = [constant, inverse_sqrt, linear, halving]
 
 
 def rates(schedule: Schedule, updates: int) -> list[float]:
@@ -52,3 +52,19 @@ def test_linear_without_an_end_and_a_negative_warm_up_are_refused() -> None:
         linear(warmup_updates=2)
     with pytest.raises(ConfigError, match="warmup_updates=-1"):
         constant(warmup_updates=-1)
+
+
+def test_halving_is_steady_and_then_halves_at_once_and_at_equal_distances() -> None:
+    got = rates(halving(steady=0.5, halvings=5, total_updates=10), 10)
+    assert got == [1.0] * 5 + [1 / 2, 1 / 4, 1 / 8, 1 / 16, 1 / 32]
+    got = rates(halving(steady=5 / 7.5, halvings=5, total_updates=15), 16)
+    assert got == [1.0] * 10 + [1 / 2, 1 / 4, 1 / 8, 1 / 16, 1 / 32, 1 / 32]
+
+
+def test_halving_says_what_it_needs() -> None:
+    with pytest.raises(ConfigError, match="schedule=halving needs an end"):
+        halving()
+    with pytest.raises(ConfigError, match=r"schedule\.steady=1\.5"):
+        halving(steady=1.5, total_updates=9)
+    with pytest.raises(ConfigError, match=r"schedule\.halvings=0"):
+        halving(halvings=0, total_updates=9)

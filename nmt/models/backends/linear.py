@@ -14,6 +14,7 @@ from nmt.models.backends.sight import Sight, plainly
 from nmt.models.precision import wide
 
 CHUNK = 64  # places
+TOGETHER = 8  # chunks: what is made of more of them leaves the processor's cache
 
 
 def attend_linear(
@@ -64,10 +65,14 @@ def _prefix_sums(f_q: Tensor, f_k: Tensor, sums: Tensor, chunk: int) -> Tensor:
     start = f_k[:, :, :early].mT @ sums[:, :, :early]  # (B, H, K, K + 1)
     size = min(chunk, T)
     q, k, v = (_chunks(x, size) for x in (f_q, f_k[:, :, early:], sums[:, :, early:]))  # (B, H, N, size, ...)
-    own = (q @ k.mT).tril() @ v
-    state = k.mT @ v  # (B, H, N, K, K + 1)
-    before = torch.cat([start[:, :, None], state[:, :, :-1]], dim=2).cumsum(dim=2)
-    return (q @ before + own).flatten(2, 3)[:, :, :T]
+    found = []
+    for q_some, k_some, v_some in zip(*(x.split(TOGETHER, dim=2) for x in (q, k, v)), strict=True):
+        own = (q_some @ k_some.mT).tril() @ v_some
+        state = k_some.mT @ v_some  # (B, H, N, K, K + 1)
+        before = torch.cat([start[:, :, None], state[:, :, :-1]], dim=2).cumsum(dim=2)
+        found.append(q_some @ before + own)
+        start = before[:, :, -1] + state[:, :, -1]
+    return torch.cat(found, dim=2).flatten(2, 3)[:, :, :T]
 
 
 def _chunks(x: Tensor, size: int) -> Tensor:
