@@ -25,13 +25,6 @@ FREE_TRAINING = (
     "max_updates", "max_epochs", "max_minutes", "log_every", "validate_every", "save_minutes", "patience", "monitor",
     "bleu_sentences", "average_last",
 )  # fmt: skip
-# Settings that runs from before there was a choice lack, and what they mean there.
-SINCE_ADDED = {
-    "model.attention_backend": "auto",
-    "model.attention_window": 128,
-    "model.positions": "sinusoidal",
-    "model.max_positions": 1024,
-}
 ALIKE = ("auto", "fused", "varlen", "explicit", "tiled")  # backends that compute the same: a resume may change them
 # File names say nothing of content, which is compared by checksum instead.
 FILES = ("train_src", "train_tgt", "valid_src", "valid_tgt", "test_src", "test_tgt", "path", "data_dir")
@@ -46,6 +39,12 @@ _RECURRENT: dict[str, Any] = {
 LATER: dict[str, dict[str, Any]] = {
     "nmt.models.recurrent.Bahdanau": {**_RECURRENT, "context_in_readout": True, "readout_size": None},
     "nmt.models.recurrent.Luong": _RECURRENT,
+    "nmt.models.transformer.Transformer": {
+        "attention_backend": "auto",
+        "attention_window": 128,
+        "positions": "sinusoidal",
+        "max_positions": 1024,
+    },
 }
 LATER_SECTIONS: dict[str, dict[str, Any]] = {"training": {"mean_over": "pieces"}}
 
@@ -92,7 +91,7 @@ def differences(old: dict[str, Any], new: dict[str, Any], prefix: str = "") -> l
         name = f"{prefix}{key}"
         if name in FREE_SECTIONS or key in FILES or (prefix == "training." and key in FREE_TRAINING):
             continue
-        before, now = old.get(key, SINCE_ADDED.get(name)), new.get(key)
+        before, now = old.get(key), new.get(key)
         if name == "model.attention_backend" and before in ALIKE and now in ALIKE:
             continue
         if isinstance(before, dict) and isinstance(now, dict):

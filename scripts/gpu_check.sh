@@ -36,10 +36,9 @@ if [ -n "${NMT_DATA:-}" ]; then
     data=(data=text data.name=europarl data.source=en data.target=fr data.max_pairs=100000 tokenizer.sample=50000
         "data.train_src=$europarl/train.en.gz" "data.train_tgt=$europarl/train.fr.gz")
 fi
-base=(model.embedding_size=512 model.heads=8 model.feed_forward_size=2048 model.layers=6 model.dropout=0.1)
 for backend in varlen fused; do
     step "training with $backend" 110 "$python" -m nmt.benchmark suite=training device=cuda precision=bf16 \
-        "attention_backend=$backend" "${base[@]}" "${data[@]}" batching.tokens=25000 tokenizer.vocab_size=8000 \
+        experiment=paper/transformer_base "attention_backend=$backend" "${data[@]}" tokenizer.vocab_size=8000 \
         "data_dir=$scratch/data" "output=$out/training-$backend.json"
     rm -f "$out/training-$backend.md"
 done

@@ -47,11 +47,10 @@ class Transformer(Seq2Seq):
         dropout: float,
         attention_dropout: float,
         tie_embeddings: str,
-        # what runs from before there was a choice have
-        attention_backend: str = "auto",
-        attention_window: int = 128,
-        positions: str = "sinusoidal",
-        max_positions: int = 1024,
+        attention_backend: str,
+        attention_window: int,
+        positions: str,
+        max_positions: int,
     ) -> None:
         super().__init__()
         if embedding_size % heads or embedding_size % 2:

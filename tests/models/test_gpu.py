@@ -46,7 +46,9 @@ def model(backend: str, **changed: object) -> Transformer:
     torch.manual_seed(3)
     sizes = {"embedding_size": H * K, "heads": H, "feed_forward_size": 512, "layers": 2, "dropout": 0.0}
     kinds = {"norm": "pre", "activation": "relu", "attention_dropout": 0.0, "tie_embeddings": "none"}
-    return Transformer(101, 101, 0, **(sizes | kinds | changed), attention_backend=backend).to(CUDA)  # type: ignore[arg-type]
+    places = {"attention_window": 64, "positions": "sinusoidal", "max_positions": 64}
+    chosen = sizes | kinds | places | changed
+    return Transformer(101, 101, 0, **chosen, attention_backend=backend).to(CUDA)  # type: ignore[arg-type]
 
 
 def test_varlen_runs_here():
@@ -119,7 +121,7 @@ def test_a_model_gives_and_learns_the_same_by_every_exact_backend(backend, posit
     src, tgt = ids(LENGTHS), ids(OTHERS)
     found = []
     for name in (backend, "explicit"):
-        trained = model(name, positions=positions, attention_window=64)
+        trained = model(name, positions=positions)
         with torch.autocast("cuda", dtype=torch.bfloat16):
             features = trained(src, tgt)[tgt != 0].float()
         features.square().sum().backward()

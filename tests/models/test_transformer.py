@@ -60,5 +60,9 @@ def settings(**changed: object) -> Transformer:
         "dropout": 0.0,
         "attention_dropout": 0.0,
         "tie_embeddings": "none",
+        "attention_backend": "auto",
+        "attention_window": 128,
+        "positions": "sinusoidal",
+        "max_positions": 5,
     }
     return Transformer(23, 19, 0, **(chosen | changed))
