@@ -4,6 +4,7 @@ Resamples are drawn as sacreBLEU's `--confidence` draws them, and the ends of th
 statistics, so that both programs agree for one seed. An interval says nothing about training seeds.
 """
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -31,25 +32,39 @@ class Bootstrap:
 
 def bleu_interval(rows: np.ndarray, settings: Bootstrap) -> tuple[float, float]:
     """The 95% interval of corpus BLEU from statistics (N, 10) of N >= 1 sentences."""
-    scores = np.sort(bleu_of_sums(resampled_sums(rows, settings)))
-    tail = settings.resamples * (100 - LEVEL) // 200
-    return float(scores[tail]), float(scores[-1 - tail])
+    return percentile_interval(bleu_of_sums(resampled_sums(rows, settings)))
 
 
-def resampled_sums(rows: np.ndarray, settings: Bootstrap) -> np.ndarray:
-    """Sums (R, 10) of the rows (N, 10) of R resamples of N sentences, drawn with replacement."""
+def percentile_interval(values: np.ndarray) -> tuple[float, float]:
+    """What lies between the outer 2.5% of R values, at each end."""
+    ordered = np.sort(values)
+    tail = len(ordered) * (100 - LEVEL) // 200
+    return float(ordered[tail]), float(ordered[-1 - tail])
+
+
+def resampled_sums(rows: np.ndarray, settings: Bootstrap, generator: np.random.Generator | None = None) -> np.ndarray:
+    """Sums (R, C) of the rows (N, C) of R resamples of N sentences, drawn with replacement.
+
+    Rows of several systems side by side (C = 10 for each) share the drawn sentences. Without a generator, one
+    is made from the seed.
+    """
     n = len(rows)
-    generator = np.random.default_rng(settings.seed)
+    generator = generator or np.random.default_rng(settings.seed)
     exact = rows.astype(np.float64)  # sums stay far below 2**53
     sums = []
-    at_once = max(1, CELLS // n)
-    for start in range(0, settings.resamples, at_once):
-        count = min(at_once, settings.resamples - start)
+    for count in batches(settings.resamples, n):
         drawn = generator.integers(0, n, size=(count, n))
         drawn += np.arange(count)[:, None] * n
         times = np.bincount(drawn.ravel(), minlength=count * n).reshape(count, n)
         sums.append(times.astype(np.float64) @ exact)
     return np.concatenate(sums)
+
+
+def batches(times: int, n: int, multiple: int = 1) -> Iterator[int]:
+    """How many of `times` draws over n sentences to hold at a time; each count but the last fits `multiple`."""
+    at_once = max(1, CELLS // (n * multiple)) * multiple
+    for start in range(0, times, at_once):
+        yield min(at_once, times - start)
 
 
 def bleu_of_sums(sums: np.ndarray) -> np.ndarray:
