@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from nmt.decoding.translator import Translator
 
 LEVELS = 255  # a weight is read to 1/255
+BLIND: dict[str, Any] = {}  # what is seen by a model that does not look
 
 Links = Sequence[tuple[int, int]]
 
@@ -29,10 +30,11 @@ def explorer_data(
     own[label][i] is the system's translation of sentence i. The result is plain values:
 
         {"sentences": [{"source", "reference", "words"}],
-         "systems": [{"system", "attention": bool, "layers", "heads"}],     layers and heads 0 without attention
+         "systems": [{"system", "attention": bool}],
          "maps": {label: [{"reference": map | None, "own": map | None}]}}    one a sentence; see `packed`
 
-    A map is None where there is no text or the source is too long for the system to be looked at whole.
+    A map is None where there is no text or the source is too long for the system to be looked at whole; a
+    system without attention has no maps.
     """
     shown, maps = [], {}
     for label, translator in systems:
@@ -43,10 +45,9 @@ def explorer_data(
             }
             for place, example in enumerate(sentences)
         ]
-        known = next((map for row in found for map in row.values() if map), None)
-        layers, heads = known["shape"][:2] if known else (0, 0)
-        shown.append({"system": label, "attention": known is not None, "layers": layers, "heads": heads})
-        maps[label] = found if known else []
+        blind = any(map == BLIND for row in found for map in row.values())
+        shown.append({"system": label, "attention": not blind})
+        maps[label] = [] if blind else found
     return {
         "sentences": [
             {"source": example.source, "reference": example.reference, "words": len(words(example.source))}
@@ -65,7 +66,7 @@ def _look(translator: "Translator", source: str, target: str | None, gold: Links
     except UserError:  # no pieces, or more than the model takes at once
         return None
     if seen is None:
-        return None
+        return BLIND
     merged = merge_pieces(seen.source_pieces, seen.target_pieces, np.asarray(seen.weights, dtype=np.float64))
     counted = (len(words(source)), len(words(target))) == tuple(
         sum(word != END for word in side) for side in (merged.source, merged.target)

@@ -119,7 +119,7 @@ def _cap(view: Mapping[str, Any], frame: Frame, start: float, slot: float) -> st
         return ""
     x = start + slot * place_on_bins(view["bins"], cap["at"])
     right = x < (frame.left + frame.end) / 2
-    label = text(x + (5 if right else -5), frame.top + 8, cap["label"], "cap", "start" if right else "end")
+    label = text(x + (5 if right else -5), frame.top + 8, cap["label"], "cap-label", "start" if right else "end")
     return f'<path class="cap" d="M{x:.1f} {frame.top - 2:g}V{frame.floor:g}"/>{label}'
 
 
