@@ -1,71 +1,85 @@
 """Train what is missing, evaluate, and put the systems side by side: python -m nmt.compare (--help for the rest)."""
 
-import json
 import os
 import sys
 from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import yaml
 from hydra import compose
-from hydra.utils import instantiate
-from omegaconf import DictConfig, OmegaConf
+from omegaconf import DictConfig
 
-from nmt import record
+from nmt import comparison, record
 from nmt.cli import conf_dir, program, readable_override, say
-from nmt.data.corpus import Corpus
-from nmt.data.named import set_names, short_name
+from nmt.data.tokenizer import SOURCE_MODEL, load_tokenizers
 from nmt.errors import ConfigError, UserError
+from nmt.evaluation.significance import Resampling
+from nmt.run_directory import read_config
 from nmt.study.arguments import Handed, split_arguments
+from nmt.study.headline import Ends
 from nmt.study.jobs import Job, Step, child_environment, run_jobs
-from nmt.study.pictures import draw_pictures, file_name
+from nmt.study.notes import notes
+from nmt.study.pictures import Pictures, file_name
 from nmt.study.progress import watching
-from nmt.study.report import write_report
-from nmt.study.results import System, group, read_result, refuse_different_tests
-from nmt.study.sentence import Example, example_of
-from nmt.study.table import Comparison, text_table
-
-
-class Wanted(NamedTuple):
-    """A run that the comparison wants: its directory and the command line that trains it."""
-
-    experiment: str
-    run_dir: Path
-    overrides: tuple[str, ...]
-    config: dict[str, Any]
+from nmt.study.protocol import Choices, Known, compared
+from nmt.study.report import Texts, terminal, write_report
+from nmt.study.results import Result, System, group, is_text, names_of, read_result
+from nmt.study.training_text import TrainingText, training_text
+from nmt.study.variants import Variant, equal_time, other_searches
+from nmt.test_sets import Test
 
 
 def compare(cfg: DictConfig, handed: Handed, typed: str) -> None:
     """typed is the command as the user gave it, for the record."""
-    compose("evaluate", [readable_override(one) for one in handed.evaluate])  # a mistyped setting is refused now
-    wanted: list[Wanted] = []
-    if cfg.runs is None:
-        wanted = _wanted(cfg, handed)
-        names = _names([one.run_dir for one in wanted])
-        steps = {one.run_dir: _steps(one, cfg, handed) for one in _slowest_first(wanted, cfg)}
-    elif handed.train:
+    settings = compose("evaluate", [readable_override(one) for one in handed.evaluate])  # a mistyped one is refused now
+    choices = _choices(cfg)
+    wanted = comparison.wanted_runs(cfg, handed) if cfg.runs is None else []
+    if cfg.runs is not None and handed.train:
         raise ConfigError(f"runs=... trains nothing, so {handed.train[0]} has no use; leave one of them away")
-    else:
-        names = _names([Path(str(path)).expanduser() for path in _listed(cfg.runs)])
-        unscored = [path for path in names if path.is_dir() and not _is_evaluated(path, handed)]
-        steps = {path: (_evaluating(path, cfg, handed),) for path in unscored}
-    if not names:
+    listed = [Path(str(path)).expanduser() for path in comparison.listed(cfg.runs)] if not wanted else []
+    paths = _names([one.run_dir for one in wanted] or listed)
+    if not paths:
         raise ConfigError("nothing to compare: experiments, seeds or runs is an empty list")
-    root = Path(cfg.root).expanduser() if cfg.root else next(iter(names)).parent
+    run = comparison.told(wanted, list(paths))
+    test = comparison.test_of(settings, run)
+    root = Path(cfg.root).expanduser() if cfg.root else next(iter(paths)).parent
     output = Path(cfg.output).expanduser() if cfg.output else root / "comparison"
     logs = output / "logs"
-    jobs = [Job(names[path], todo, logs / f"{file_name(names[path])}.log") for path, todo in steps.items() if todo]
-    failed = _run(jobs, cfg)
-    results = [read_result(path, _test_name(path, handed)) for path, name in names.items() if name not in failed]
+
+    if cfg.launcher:
+        _launch([one for one in wanted if not comparison.is_trained(one)], cfg, handed)
+    todo = [(one.run_dir, _steps(one, test, settings, cfg, handed)) for one in wanted]
+    todo += [(path, _evaluating(path, test, settings, cfg, handed)) for path in listed]
+    failed = _run(
+        [Job(paths[path], steps, logs / f"{file_name(paths[path])}.log") for path, steps in todo if steps], cfg
+    )
+    results = _results({path: name for path, name in paths.items() if name not in failed}, cfg, test, settings)
     if results:
-        refuse_different_tests(results)
-        corpus = instantiate(wanted[0].config["data"]) if wanted else None
-        _report(group(results), cfg, output, corpus, tuple(f"{name}: {said}" for name, said in failed.items()), typed)
+        systems = group(results)
+        variants, said = _variants(systems, test, settings, cfg, handed, logs)
+        known = _known(systems, test, run)
+        report = compared(systems, variants, known, choices, {**record.record(), "command": typed})
+        report["failures"] = [f"{name}: {why}" for name, why in failed.items()]
+        report["notes"] = notes(report, report["failures"], said)
+        _write(report, systems, test, choices.ends, cfg, output)
     if failed:
         shown = "the table is of the others" if results else "no system is left for a table"
-        raise UserError(f"{len(failed)} of {len(names)} runs failed ({', '.join(failed)}); {shown}; see above")
+        raise UserError(f"{len(failed)} of {len(paths)} runs failed ({', '.join(failed)}); {shown}; see above")
+
+
+def _choices(cfg: DictConfig) -> Choices:
+    if cfg.report.text not in ("all", "none"):
+        raise ConfigError(f"report.text={cfg.report.text} is unknown: use all or none")
+    short, long = (comparison.listed(cfg.headline[name]) for name in ("short", "long"))
+    for name, ends in (("short", short), ("long", long)):
+        if len(ends) != 2 or not isinstance(ends[0], int) or not (ends[1] is None or isinstance(ends[1], int)):
+            raise ConfigError(f"headline.{name}={list(ends)}: give two numbers of words, [FIRST,LAST]; null: no end")
+    if short[1] is None or short[1] >= long[0]:
+        raise ConfigError(f"headline: short ({short}) must end before long ({long}) begins")
+    ends = Ends((short[0], short[1]), (long[0], long[1]))
+    return Choices(cfg.baseline, cfg.pairs, ends, Resampling(**cfg.bootstrap))
 
 
 def _names(paths: Sequence[Path]) -> dict[Path, str]:
@@ -76,174 +90,157 @@ def _names(paths: Sequence[Path]) -> dict[Path, str]:
     }
 
 
-def _wanted(cfg: DictConfig, handed: Handed) -> list[Wanted]:
-    """A run for each experiment and seed; HydraException for a setting that training does not know."""
-    wanted = []
-    for experiment in _listed(cfg.experiments):
-        for seed in _listed(cfg.seeds):
-            chosen = [
-                f"experiment={experiment}",
-                f"seed={seed}",
-                f"threads={cfg.threads}",
-                *_device(cfg),
-                *handed.train,
-                *handed.both,
-            ]
-            composed = compose("train", [readable_override(one) for one in chosen], return_hydra_config=True)
-            root = Path(cfg.root or f"outputs/{composed.hydra.runtime.choices['data']}").expanduser()
-            run_dir = root / (f"{experiment}-seed{seed}" if seed != 1 else str(experiment))
-            settings = OmegaConf.masked_copy(composed, [str(key) for key in composed if key != "hydra"])
-            config: Any = OmegaConf.to_container(settings, resolve=True)
-            overrides = (*chosen, f"run_dir={run_dir.as_posix()}")
-            wanted.append(Wanted(str(experiment), run_dir, overrides, {**config, "name": experiment}))
-    return wanted
+def _launch(wanted: Sequence[comparison.Wanted], cfg: DictConfig, handed: Handed) -> None:
+    """Trainings by one of Hydra's launchers; whichever fails is found out, and said, by the step after it."""
+    jobs = [
+        Job(f"sweep {n}", (Step("training", command),), Path(cfg.root or ".") / f"sweep-{n}.log")
+        for n, command in enumerate(comparison.sweeps(wanted, cfg.launcher, _at_once(cfg), handed), start=1)
+    ]
+    _run(jobs, cfg, at_once=1)
 
 
-def _slowest_first(wanted: Sequence[Wanted], cfg: DictConfig) -> list[Wanted]:
-    order = list(cfg.slowest_first)
-    return sorted(wanted, key=lambda one: order.index(one.experiment) if one.experiment in order else -1)
-
-
-def _steps(one: Wanted, cfg: DictConfig, handed: Handed) -> tuple[Step, ...]:
+def _steps(
+    one: comparison.Wanted, test: Test, settings: DictConfig, cfg: DictConfig, handed: Handed
+) -> tuple[Step, ...]:
     """What is left to do for a run: training, evaluation, both or nothing."""
-    training = Step("training", (*_program("train"), *handed.flags, *one.overrides))
-    evaluating = _evaluating(one.run_dir, cfg, handed, _test_files(one.config, handed))
-    if not _is_trained(one):
-        return training, evaluating
-    return () if _is_evaluated(one.run_dir, handed) else (evaluating,)
+    evaluating = comparison.evaluating(one.run_dir, cfg, handed, comparison.files_of_the_test(one.config, settings))
+    if not comparison.is_trained(one):
+        return comparison.training(one, handed), evaluating
+    done = comparison.is_evaluated(one.run_dir / "evaluation", test, one.run_dir, settings, handed)
+    return () if done else (evaluating,)
 
 
-def _is_trained(one: Wanted) -> bool:
-    """Finished, with the same settings, budget and data; where in doubt no: nmt.train knows what is left to do."""
-    from nmt.run_directory import UNFINISHED, differences, portable, read_config, read_facts, read_status
-
-    state = read_status(one.run_dir)
-    if not state:
-        return False
-    before, now = read_config(one.run_dir), portable(one.config)
-    if state in UNFINISHED or differences(before, now) or before["training"] != now["training"]:
-        return False
-    identity = instantiate(one.config["data"]).identity()
-    return bool(json.loads(json.dumps(identity)) == read_facts(one.run_dir).get("identity"))
-
-
-def _is_evaluated(run_dir: Path, handed: Handed) -> bool:
-    """There is an evaluation with the usual settings, newer than the weights (a run kept without them is as it is).
-
-    With settings of the user's own nmt.evaluate is asked: it translates again only where it must.
-    """
-    file = run_dir / "evaluation" / f"{_test_name(run_dir, handed)}.json"
-    if handed.evaluate or not file.is_file():
-        return False
-    usual = compose("evaluate")
-    search = json.loads(file.read_text(encoding="utf-8")).get("search") or {}
-    if any(key != "n_best" and usual[key] != value for key, value in search.items() if key in usual):
-        return False
-    made = file.stat().st_mtime
-    return all(made >= weights.stat().st_mtime for weights in run_dir.glob("*.safetensors"))
-
-
-def _test_name(path: Path, handed: Handed) -> str:
-    """What nmt.evaluate calls the test set: as the command line says, else as the run's own settings do."""
-    file = path / "config.yaml"
-    if handed.chooses_test or not file.is_file():
-        return handed.test
-    settings = yaml.safe_load(file.read_text(encoding="utf-8")) or {}
-    recorded = set_names((settings.get("evaluate") or {}).get("test"))
-    return short_name(recorded[0]) if recorded else handed.test
-
-
-def _test_files(config: dict[str, Any], handed: Handed) -> tuple[str, ...]:
-    """Test files outside the current folder by name: a run keeps only the last part of an absolute path."""
-    source, references = config["data"].get("test_src"), config["data"].get("test_tgt")
-    if not source or not references or not Path(source).expanduser().is_absolute():
+def _evaluating(path: Path, test: Test, settings: DictConfig, cfg: DictConfig, handed: Handed) -> tuple[Step, ...]:
+    if not path.is_dir() or comparison.is_evaluated(path / "evaluation", test, path, settings, handed):
         return ()
-    if handed.chooses_test or (config.get("evaluate") or {}).get("test"):
-        return ()
-    listed = [references] if isinstance(references, str) else references
-    quoted = [readable_override(f"references={path}").split("=", 1)[1] for path in listed]
-    return (f"test.src={source}", f"test.ref=[{','.join(quoted)}]", "test.name=test")
+    return (comparison.evaluating(path, cfg, handed),)
 
 
-def _evaluating(run_dir: Path, cfg: DictConfig, handed: Handed, test: tuple[str, ...] = ()) -> Step:
-    run = (f"checkpoint={run_dir.as_posix()}", f"threads={cfg.threads}", *_device(cfg))
-    return Step("evaluating", (*_program("evaluate"), *handed.flags, *run, *test, *handed.evaluate))
+def _at_once(cfg: DictConfig) -> int:
+    return int(cfg.jobs or min(2, os.cpu_count() or 1))
 
 
-def _run(jobs: Sequence[Job], cfg: DictConfig) -> dict[str, str]:
+def _run(jobs: Sequence[Job], cfg: DictConfig, at_once: int | None = None) -> dict[str, str]:
     """Runs the jobs; the failed ones by name with what they said last."""
     if not jobs:
         return {}
-    at_once = cfg.jobs or min(2, os.cpu_count() or 1)
+    at_once = at_once or _at_once(cfg)
     say(
         f"{len(jobs)} runs to train or evaluate, {min(at_once, len(jobs))} at a time: "
-        + ", ".join(j.name for j in jobs)
+        + ", ".join(job.name for job in jobs)
     )
     with watching() as watcher:
         outcomes = run_jobs(jobs, at_once, child_environment(cfg.threads), watcher)
     return {one.job.name: one.error for one in outcomes if one.error}
 
 
-def _report(
-    systems: list[System],
-    cfg: DictConfig,
-    output: Path,
-    corpus: Corpus | None,
-    failures: tuple[str, ...],
-    typed: str,
+def _results(paths: dict[Path, str], cfg: DictConfig, test: Test, settings: DictConfig) -> list[Result]:
+    texts = [path for path in paths if is_text(path)]
+    names = names_of(texts)
+    if cfg.names is not None:
+        given = comparison.listed(cfg.names)
+        if len(given) != len(texts):
+            raise ConfigError(f"names= has {len(given)} names for {len(texts)} text files in runs=; give one for each")
+        names = dict(zip(texts, map(str, given), strict=True))
+    ter = bool(settings.ter)
+    return [read_result(path, test.set, names.get(path, ""), test.target_language, ter) for path in paths]
+
+
+def _variants(
+    systems: Sequence[System], test: Test, settings: DictConfig, cfg: DictConfig, handed: Handed, logs: Path
+) -> tuple[list[System], list[str]]:
+    """The rows beside the main ones, evaluated where they are not yet; and remarks on those that cannot be had."""
+    rows, lacking = equal_time(systems) if cfg.equal_time else ([], "")
+    rows = [*other_searches(systems, [str(one) for one in comparison.listed(cfg.searches)]), *rows]
+    jobs = []
+    for row in rows:
+        name = f"{row.of.evaluation['run']}, {row.system.split(', ', 1)[-1]}"
+        step = comparison.evaluating(
+            row.checkpoint, cfg, handed, (*row.settings, f"output={row.folder.as_posix()}", "alignment.score=false")
+        )
+        own = Handed((), (*handed.evaluate, *row.settings))
+        if not comparison.is_evaluated(row.folder, test, row.checkpoint, settings, own):
+            jobs.append(Job(name, (step,), logs / f"{file_name(name)}.log"))
+    failed = _run(jobs, cfg)
+    if failed:
+        raise UserError("; ".join(f"{name}: {why}" for name, why in failed.items()))
+    return _grouped(rows, test), [f"{lacking}."] if lacking else []
+
+
+def _grouped(rows: Sequence[Variant], test: Test) -> list[System]:
+    found: dict[str, list[Result]] = {}
+    for row in rows:
+        made = read_result(row.folder / f"{test.set.name}.json", test.set)
+        found.setdefault(row.system, []).append(
+            Result(made.evaluation, row.training, made.path, row.of.run_dir, made.hypotheses)
+        )
+    return [System(label, tuple(results)) for label, results in found.items()]
+
+
+def _known(systems: Sequence[System], test: Test, run: comparison.Told | None) -> Known:
+    """What the runs tell beside their translations."""
+    folders = [system.results[0].run_dir for system in systems]
+    own = next((folder for folder in folders if folder and (folder / SOURCE_MODEL).exists()), None)
+    pieces = [len(ids) for ids in load_tokenizers(own)[0].encode_batch(test.set.sources)] if own else None
+    states = {}
+    if own:
+        from nmt.run import carried  # torch takes seconds to import
+
+        known = dict(zip([system.label for system in systems], folders, strict=True))
+        states = {label: carried(read_config(folder)) for label, folder in known.items() if folder}
+    return Known(
+        test=test.set,
+        data=test.data,
+        languages=(test.source_language, test.target_language),
+        pieces=pieces,
+        training=_training(run, own) if run and own else None,
+        states={label: numbers for label, numbers in states.items() if numbers is not None},
+        alignment=[],
+    )
+
+
+def _training(run: comparison.Told, own: Path) -> TrainingText | None:
+    max_words = (run.config.get("cleaning") or {}).get("max_words")
+    try:
+        return training_text(run.corpus.train(), *load_tokenizers(own), max_words, run.config["batching"]["max_pieces"])
+    except UserError as error:  # the text is elsewhere: the curve is drawn without its histogram
+        say(f"note: nothing is drawn of the training text ({error})")
+        return None
+
+
+def _write(
+    report: dict[str, Any], systems: Sequence[System], test: Test, ends: Ends, cfg: DictConfig, output: Path
 ) -> None:
-    """Pictures, page and JSON into output; table and the figure's path to stdout."""
-    made = {**record.record(), "command": typed}
-    comparison = Comparison(systems, made, failures=failures)
-    if cfg.draw_attention:
-        pictures, sentence = _draw_attention(systems, cfg.sentence, output, corpus)
-        comparison = comparison._replace(attention=pictures, sentence=sentence)
-    figure = write_report(comparison, output)
-    print(text_table(comparison))
+    """Everything into output; headline, tables and the figures' paths to stdout."""
+    from nmt.study.texts import drawn_attention, texts_of  # matplotlib takes a second to import
+
+    with_text = cfg.report.text == "all"
+    translators = _translators(systems) if with_text or (cfg.draw_attention and cfg.sentence) else []
+    texts, pictures = Texts(None, None), Pictures()
+    if with_text:
+        texts = texts_of(systems, translators, test.set, ends, cfg.report.samples, cfg.report.explorer)
+    if cfg.draw_attention and (with_text or cfg.sentence):
+        pictures = drawn_attention(translators, test.set, cfg.sentence, output)
+    for line in pictures.notes:
+        say(f"note: {line}")
+    figure = write_report(report, texts, pictures.files, output)
+    print(terminal(report))
     print()
-    for label, picture in comparison.attention:
+    for label, picture in pictures.files:
         print(f"attention of {label}: {(output / picture).as_posix()}")
+    print(f"report: {(output / 'comparison.html').as_posix()}")
     print(f"figure: {figure.as_posix()}")
 
 
-def _draw_attention(
-    systems: Sequence[System], sentence: str | None, output: Path, corpus: Corpus | None
-) -> tuple[tuple[tuple[str, str], ...], str | None]:
-    """A picture for each system that attends (its first seed): (system, file name) and the sentence.
-
-    What cannot be drawn is said and left out: the table does not depend on it.
-    """
+def _translators(systems: Sequence[System]) -> list[tuple[str, Any]]:
+    """The first seed of each system whose weights are there."""
     folders = [(system.label, system.results[0].run_dir) for system in systems]
     weighty = [(label, folder) for label, folder in folders if folder and any(folder.glob("*.safetensors"))]
     if not weighty:
-        return (), None
-    from nmt.run import load_run
+        return []
+    from nmt.run import load_run  # torch takes seconds to import
 
-    runs = [(label, load_run(folder)) for label, folder in weighty]
-    try:
-        example = example_of(corpus or runs[0][1].corpus(), sentence)
-    except UserError as error:  # the run's text is not here; a sentence of the user's own needs none
-        if not sentence:
-            say(f"note: no attention pictures, for lack of a sentence ({error}); give one: sentence='...'")
-        example = Example(sentence) if sentence else None
-    if example is None:
-        return (), None
-    pictures = draw_pictures([(label, run.translator()) for label, run in runs], example, output)
-    for note in pictures.notes:
-        say(f"note: {note}")
-    return pictures.files, example.source
-
-
-def _program(name: str) -> tuple[str, ...]:
-    return (sys.executable, "-m", f"nmt.{name}")
-
-
-def _device(cfg: DictConfig) -> list[str]:
-    return [f"device={cfg.device}"] if cfg.device else []
-
-
-def _listed(value: Any) -> list[Any]:
-    return list(value) if OmegaConf.is_list(value) else [value]
+    return [(label, load_run(folder).translator()) for label, folder in weighty]
 
 
 def main() -> None:

@@ -10,11 +10,10 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from omegaconf import DictConfig, ListConfig
+from omegaconf import DictConfig
 
 from nmt.cli import program, say
 from nmt.data.corpus import TestSet
-from nmt.data.named import set_names
 from nmt.data.text import read_lines
 from nmt.errors import ConfigError, UserError
 from nmt.evaluation.bootstrap import Bootstrap
@@ -23,7 +22,7 @@ from nmt.evaluation.report import text_report
 from nmt.evaluation.scores import Scores, score
 from nmt.evaluation.store import file_sha256, lines_sha256, read_stored, require_writable, to_json, write_text
 from nmt.record import record
-from nmt.test_sets import Test, Wanted, plain_name, run_tests
+from nmt.test_sets import Test, paths, plain_name, run_tests, wanted_tests
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:  # torch takes seconds to import, and scoring files needs none
@@ -62,17 +61,6 @@ def evaluations(cfg: DictConfig) -> Iterator[dict[str, Any]]:
         yield evaluate_file(path, cfg, scoring)
     for path in checkpoints:
         yield from evaluate_run(path, cfg, scoring, several=len(checkpoints) > 1)
-
-
-def paths(value: str | ListConfig | None) -> list[str]:
-    """None, one path, a list, or A,B (unless a file has that very name) -> paths, each once."""
-    if value is None:
-        return []
-    if not isinstance(value, str):
-        return list(dict.fromkeys(str(item) for item in value))
-    if "," in value and not Path(value).expanduser().exists():
-        return list(dict.fromkeys(part.strip() for part in value.split(",") if part.strip()))
-    return [value]
 
 
 def check_settings(cfg: DictConfig, checkpoints: Sequence[str], files: Sequence[str]) -> None:
@@ -142,8 +130,7 @@ def evaluate_run(path: str, cfg: DictConfig, scoring: Scoring, several: bool) ->
     folder = run.path / "evaluation"
     if cfg.output:
         folder = Path(cfg.output).expanduser() / (run.path.resolve().name if several else "")
-    wanted = Wanted(cfg.test.src, paths(cfg.test.ref), cfg.test.name, set_names(cfg.evaluate.test), Path(cfg.data_dir))
-    for test in run_tests(run, wanted):
+    for test in run_tests(run.path, run.config, run.corpus(), wanted_tests(cfg)):
         yield evaluate_test(run, test, cfg, scoring, folder)
 
 

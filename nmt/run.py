@@ -13,9 +13,12 @@ from nmt.data.corpus import Corpus
 from nmt.data.tokenizer import PAD, Tokenizer, load_tokenizers
 from nmt.decoding.translator import Translator
 from nmt.errors import ConfigError, UserError
-from nmt.models.seq2seq import Seq2Seq
+from nmt.models.seq2seq import Carried, Seq2Seq
 from nmt.run_directory import CONFIG, read_config
 from nmt.training import checkpoint
+
+
+UNIFORM_VOCABULARY = 8  # pieces, where only a model's shape is asked for
 
 
 @dataclass(frozen=True)
@@ -79,6 +82,11 @@ def build_model(config: dict[str, Any], src_vocab_size: int, tgt_vocab_size: int
         return make(src_vocab_size=src_vocab_size, tgt_vocab_size=tgt_vocab_size, pad_id=PAD)
     except TypeError as error:  # a setting too many or too few for this class
         raise ConfigError(f"the model cannot be built: {error}; do model= and attention= go together?") from None
+
+
+def carried(config: dict[str, Any]) -> Carried | None:
+    """How many numbers of a source reach the decoder of a run with these settings; its vocabulary does not matter."""
+    return build_model(config["model"], UNIFORM_VOCABULARY, UNIFORM_VOCABULARY).carried()
 
 
 def count_parameters(model: nn.Module) -> int:

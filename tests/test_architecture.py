@@ -25,7 +25,13 @@ MAY_IMPORT["benchmarks"] = set(MAY_IMPORT) | {"cli", "run", "run_directory", "re
 ROOMS = set(MAY_IMPORT)
 OPEN_TO_ALL = {"errors", "files", "progress"}
 PROGRAMS = {"train", "evaluate", "translate", "compare", "prepare", "benchmark", "__main__"}
-DOORS = PROGRAMS | {"cli", "run", "corpora"}  # where configuration is known; below them there are plain values
+DOORS = PROGRAMS | {
+    "cli",
+    "run",
+    "corpora",
+    "test_sets",
+    "comparison",
+}  # where configuration is known; below them there are plain values
 
 
 def room_of(path: Path) -> str:

@@ -58,7 +58,8 @@ def read_stored(folder: Path, name: str) -> tuple[dict[str, Any], list[str]] | N
     """An evaluation and its hypotheses; None where there is none, or where its parts do not belong together."""
     try:
         stored = json.loads((folder / f"{name}.json").read_text(encoding="utf-8"))
-        hypotheses = list(read_lines(folder / f"{name}.hyp.txt"))
+        plain = folder / f"{name}.hyp.txt"
+        hypotheses = list(read_lines(plain if plain.exists() else plain.with_name(f"{plain.name}.gz")))
         fits = stored["hypotheses_sha256"] == lines_sha256(hypotheses)
     except (OSError, ValueError, KeyError, TypeError, UserError):
         return None

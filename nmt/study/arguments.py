@@ -2,16 +2,14 @@
 
 import re
 from collections.abc import Iterable, Sequence
-from pathlib import Path
 from typing import NamedTuple
 
-from nmt.data.named import set_names, short_name
 from nmt.errors import ConfigError
 
-LISTS = ("experiments", "seeds", "runs", "slowest_first")  # experiments=rnn,luong needs no brackets
+LISTS = ("experiments", "seeds", "runs", "names", "slowest_first")  # experiments=rnn,luong needs no brackets
 FOR_EVALUATE = (
     "search", "beam", "length_penalty", "max_ratio", "max_extra", "batch", "max_src_pieces",
-    "test", "ter", "bootstrap", "target_language", "evaluate", "data_dir",
+    "test", "ter", "target_language", "evaluate", "alignment", "data_dir",
 )  # fmt: skip
 ELSEWHERE = {"experiment": "experiments=rnn,luong", "seed": "seeds=1,2", "run_dir": "root=DIRECTORY"}
 
@@ -27,20 +25,6 @@ class Handed(NamedTuple):
     def both(self) -> tuple[str, ...]:
         """Of the settings of an evaluation those that training has too: it keeps these sets out of its text."""
         return tuple(override for override in self.evaluate if override.startswith(("evaluate.", "data_dir=")))
-
-    @property
-    def chooses_test(self) -> bool:
-        """Whether the command line says what to test on."""
-        return any(override.startswith(("test.", "evaluate.test=")) for override in self.evaluate)
-
-    @property
-    def test(self) -> str:
-        """What nmt.evaluate will call the test set, the first of several: the name of its JSON."""
-        given = dict(override.split("=", 1) for override in self.evaluate if "=" in override)
-        if named := set_names(given.get("evaluate.test", "").strip("[]\"'")):
-            return short_name(named[0].strip("\"'"))
-        source = Path(given.get("test.src", "test").strip("\"'")).name.removesuffix(".gz")
-        return given.get("test.name", source).strip("\"'")
 
 
 def split_arguments(arguments: Sequence[str], own: Iterable[str]) -> tuple[list[str], Handed]:
@@ -66,7 +50,7 @@ def split_arguments(arguments: Sequence[str], own: Iterable[str]) -> tuple[list[
             raise ConfigError(f"{argument}: here it is {ELSEWHERE[key]}")
         elif key.split(".")[0] in FOR_EVALUATE and key != "evaluate.valid":
             evaluate.append(argument)
-        elif key in own or key.split(".")[0] == "hydra":
+        elif key.split(".")[0] in (*own, "hydra"):
             mine.append(_bracketed(argument) if key in LISTS else argument)
         else:
             train.append(argument)

@@ -1,31 +1,23 @@
 """Learning curves: BLEU on the validation text against target pieces seen, one line a run."""
 
-import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from nmt.study.figure import FAINT, SUFFIXES, label_ends, plot_settings, save, style_of
-from nmt.study.results import System
+from nmt.study.results import System, logged
 
 Curve = list[tuple[int, float]]  # (target pieces, validation BLEU)
 
 
 def curves_of(systems: Sequence[System]) -> dict[str, Curve]:
     """Each system's curve (its first run's), where the run directory has one."""
-    found = {}
-    for system in systems:
-        run_dir = system.results[0].run_dir
-        curve = read_curve(run_dir / "metrics.jsonl") if run_dir else []
-        if curve:
-            found[system.label] = curve
-    return found
+    found = {system.label: read_curve(system.results[0].run_dir) for system in systems}
+    return {label: curve for label, curve in found.items() if curve}
 
 
-def read_curve(metrics: Path) -> Curve:
-    """The validations in metrics.jsonl; none where the file is absent."""
-    if not metrics.is_file():
-        return []
-    lines = [json.loads(line) for line in metrics.read_text(encoding="utf-8").split("\n") if line.endswith("}")]
+def read_curve(run_dir: Path | None) -> Curve:
+    """The validations of a run; none where there is no run directory, or nothing in it."""
+    lines = logged(run_dir) if run_dir else []
     return [(line["target_pieces"], line["valid/bleu"]) for line in lines if line.get("valid/bleu") is not None]
 
 

@@ -1,4 +1,4 @@
-"""The figure of the study: corpus BLEU by source length, one line a system, with intervals.
+"""The figures of the study: corpus BLEU by source length, one line a system, with intervals.
 
 Drawn to survive print: colours that colour-blind readers tell apart (Okabe and Ito), another marker for each
 system, labels at the ends of the lines, BLEU from zero, and the number of sentences behind each point.
@@ -10,11 +10,13 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from nmt.study.results import DESCRIPTIVE, System
+from nmt.study.scoring import FEW
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
+
+Report = dict[str, Any]  # the comparison as plain values, or a part of it
 
 COLOURS = ("#D55E00", "#0072B2", "#009E73", "#8C3F87", "#A0740A", "#2B8CBE", "#444444", "#999999")
 MARKERS = ("o", "s", "^", "D", "v", "P", "X", "h")
@@ -31,23 +33,26 @@ class Style(NamedTuple):
     shift: float  # in bins
 
 
-def draw_bleu_by_length(systems: Sequence[System], stem: Path) -> Path:
-    """Writes <stem>.png, .svg and .pdf; gives the PNG's path.
+def draw_view(report: Report, view: Report, stem: Path) -> Path:
+    """Writes <stem>.png, .svg and .pdf: one cut of the test set; gives the PNG's path.
 
-    A bin where a system has no BLEU is left out of its line; one of under 100 sentences has a hollow marker.
+    A bin where a system has no BLEU is left out of its line; one of under 100 sentences has a hollow marker. With
+    several seeds a point is their mean, its bar the bootstrap interval of that mean, and each seed a faint dash. Below
+    stands what was trained on, where that is known.
     """
     import matplotlib
     from matplotlib.figure import Figure
 
-    columns = [column for column, row in enumerate(systems[0].bins) if row.n > 0]
+    labels = list(view["scores"])
     with matplotlib.rc_context(plot_settings()):
-        figure = Figure(figsize=(7.6, 4.5))
-        axes = figure.add_axes((0.085, 0.165, 0.745, 0.675))
-        for index, system in enumerate(systems):
-            _draw_system(axes, system, columns, style_of(index, len(systems)))
-        _dress(axes, systems, columns)
-        _label_lines(axes, systems, columns)
-        _title(figure, systems)
+        figure = Figure(figsize=(7.6, 4.9))
+        axes = figure.add_axes((0.085, 0.245, 0.745, 0.605))
+        for index, label in enumerate(labels):
+            _draw_system(axes, view["scores"][label], view["bins"], style_of(index, len(labels)))
+        _dress(axes, view)
+        _label_lines(axes, view, labels)
+        _draw_training(figure, axes, view)
+        _title(figure, report, view)
         stem.parent.mkdir(parents=True, exist_ok=True)
         for suffix in SUFFIXES:
             save(figure, stem.with_suffix(suffix))
@@ -79,24 +84,24 @@ def plot_settings() -> Any:  # matplotlib types the keys as 300 literals
 
 
 def style_of(index: int, count: int) -> Style:
-    shift = (index - (count - 1) / 2) * APART
+    shift = (index - (count - 1) / 2) * min(APART, 0.8 / count)
     return Style(COLOURS[index % len(COLOURS)], MARKERS[index % len(MARKERS)], shift)
 
 
-def _draw_system(axes: "Axes", system: System, columns: Sequence[int], style: Style) -> None:
-    points = [
-        (place + style.shift, row.bleu, row)
-        for place, row in enumerate(system.bins[column] for column in columns)
-        if row.bleu is not None
-    ]
-    axes.plot([x for x, _, _ in points], [y for _, y, _ in points], color=style.colour, linewidth=1.6, zorder=3)
-    for x, y, row in points:
-        if row.interval is not None:
-            axes.vlines(x, *row.interval, color=style.colour, linewidth=1.4, alpha=0.9, zorder=2)
-        filled = row.n >= DESCRIPTIVE
+def _draw_system(axes: "Axes", scores: Sequence[Report], bins: Sequence[Report], style: Style) -> None:
+    points = [(x + style.shift, row, where) for x, (row, where) in enumerate(zip(scores, bins, strict=True))]
+    points = [(x, row, where) for x, row, where in points if row["bleu"] is not None]
+    heights = [row["bleu"] for _, row, _ in points]
+    axes.plot([x for x, _, _ in points], heights, color=style.colour, linewidth=1.6, zorder=3)
+    for x, row, where in points:
+        if row["interval"] is not None:
+            axes.vlines(x, *row["interval"], color=style.colour, linewidth=1.4, alpha=0.9, zorder=2)
+        if len(row["seeds"]) > 1:
+            axes.hlines(row["seeds"], x - 0.05, x + 0.05, color=style.colour, linewidth=0.8, alpha=0.6, zorder=2)
+        filled = not where["descriptive"]
         axes.plot(
             [x],
-            [y],
+            [row["bleu"]],
             marker=style.marker,
             markersize=5.6,
             markerfacecolor=style.colour if filled else "white",
@@ -108,40 +113,71 @@ def _draw_system(axes: "Axes", system: System, columns: Sequence[int], style: St
         )
 
 
-def _dress(axes: "Axes", systems: Sequence[System], columns: Sequence[int]) -> None:
+def _dress(axes: "Axes", view: Report) -> None:
     """Axes: bins by name with n below, BLEU from zero, quiet lines."""
-    bins = [systems[0].bins[column] for column in columns]
-    axes.set_xticks(range(len(bins)), [f"{row.label}\nn={row.n:,}" for row in bins])
+    bins = view["bins"]
+    axes.set_xticks(range(len(bins)), [f"{where['label']}\nn={where['n']:,}" for where in bins])
     spare = max(0.0, (FEWEST - len(bins)) / 2)  # one bin alone does not fill the page
-    axes.set_xlim(-0.4 - spare, len(bins) - 0.6 + spare)
-    axes.set_ylim(0, _ceiling(systems))
+    axes.set_xlim(-0.5 - spare, len(bins) - 0.5 + spare)
+    axes.set_ylim(0, _ceiling(view))
     axes.set_ylabel("BLEU")
-    axes.set_xlabel("length of the source in words", labelpad=7)
     axes.grid(axis="y", color=FAINT, linewidth=0.8)
     axes.set_axisbelow(True)
     axes.spines[["top", "right", "left"]].set_visible(False)
     axes.tick_params(length=0, pad=5)
 
 
-def _ceiling(systems: Sequence[System]) -> float:
+def _ceiling(view: Report) -> float:
     """A little above the highest point or interval."""
-    tops = [
-        max(row.bleu, row.interval[1] if row.interval else row.bleu)
-        for system in systems
-        for row in system.bins
-        if row.bleu is not None
-    ]
+    tops = [max([row["bleu"], *(row["interval"] or [])]) for row in _known(view)]
     return max(1.0, *tops) * 1.04 if tops else 100.0
 
 
-def _label_lines(axes: "Axes", systems: Sequence[System], columns: Sequence[int]) -> None:
+def _known(view: Report) -> list[Report]:
+    return [row for rows in view["scores"].values() for row in rows if row["bleu"] is not None]
+
+
+def place(length: float, bins: Sequence[Report]) -> float:
+    """Where a length stands on an axis of bins, whose centres are 0, 1, 2, ...; a bin without an end is as wide as 20."""
+    for index, where in enumerate(bins):
+        high = where["low"] + 20 if where["high"] is None else where["high"]
+        if length < high or index == len(bins) - 1:
+            return index - 0.5 + min(1.0, max(0.0, (length - where["low"]) / (high - where["low"])))
+    return 0.0
+
+
+def _draw_training(figure: "Figure", axes: "Axes", view: Report) -> None:
+    """The share of the training text in each bin, below the axis, and a line where training ends."""
+    if view["cap"] is not None:
+        x = place(view["cap"]["at"], view["bins"])
+        axes.axvline(x, color="#777777", linewidth=1.0, linestyle=(0, (4, 3)), zorder=1)
+        side = {"ha": "right", "x": x - 0.05} if x > len(view["bins"]) / 2 - 0.5 else {"ha": "left", "x": x + 0.05}
+        axes.text(y=axes.get_ylim()[1], s=view["cap"]["label"], va="top", fontsize=8, color="#555555", **side)
+    if view["training"] is None:
+        axes.set_xlabel(f"length in {view['axis']}", labelpad=7)
+        return
+    below = figure.add_axes((0.085, 0.075, 0.745, 0.075))
+    below.bar(range(len(view["bins"])), view["training"], width=0.92, color="#BBBBBB")
+    below.set_xlim(axes.get_xlim())
+    below.set_ylim(0, max(view["training"]) * 1.05 or 1)
+    below.set_yticks([])
+    below.set_xticks([])
+    below.spines[["top", "right", "left"]].set_visible(False)
+    for x, share in enumerate(view["training"]):
+        below.text(
+            x, 0, f"{share:.0%}" if share >= 0.005 or not share else "<1%", ha="center", va="bottom", fontsize=7.5
+        )
+    below.set_xlabel(f"length in {view['axis']}; grey: share of the training text", labelpad=5)
+
+
+def _label_lines(axes: "Axes", view: Report, labels: Sequence[str]) -> None:
     """Names at the right end of the lines, pushed apart where the lines meet, with their markers."""
-    ends = []
-    for index, system in enumerate(systems):
-        known = [row.bleu for row in (system.bins[column] for column in columns) if row.bleu is not None]
+    found = []
+    for index, label in enumerate(labels):
+        known = [row["bleu"] for row in view["scores"][label] if row["bleu"] is not None]
         if known:
-            ends.append((known[-1], index))
-    label_ends(axes, ends, [system.label for system in systems])
+            found.append((known[-1], index))
+    label_ends(axes, found, labels)
 
 
 def label_ends(axes: "Axes", ends: Sequence[tuple[float, int]], labels: Sequence[str]) -> None:
@@ -180,14 +216,14 @@ def _top(group: Sequence[float], gap: float) -> float:
     return sum(group) / len(group) + gap * (len(group) - 1) / 2
 
 
-def _title(figure: "Figure", systems: Sequence[System]) -> None:
-    test = systems[0].results[0].evaluation["test"]
-    languages = [test.get("source_language"), test.get("target_language")]
+def _title(figure: "Figure", report: Report, view: Report) -> None:
+    test = report["test"]
+    languages = [test["source_language"], test["target_language"]]
     pair = f" {'→'.join(map(str, languages))}" if all(languages) else ""
-    seeds = max(len(system.results) for system in systems)
-    bars = "95% bootstrap intervals" if seeds == 1 else f"mean of {seeds} seeds, their 95% intervals joined"
+    seeds = max(len(system["runs"]) for system in report["systems"])
+    bars = "95% bootstrap intervals" if seeds == 1 else f"95% bootstrap intervals of the mean of {seeds} seeds (dashes)"
     details = f"{test['data']}{pair}, {test['sentences']:,} {test['name']} sentences · bars: {bars}"
-    if any(0 < row.n < DESCRIPTIVE for system in systems for row in system.bins):
-        details += f" · hollow: n < {DESCRIPTIVE}"
-    figure.text(0.02, 0.94, "BLEU by source length", fontsize=13, fontweight="bold", va="center")
-    figure.text(0.02, 0.882, details, fontsize=8.5, color="#555555", va="center")
+    if any(where["descriptive"] for where in view["bins"]):
+        details += f" · hollow: n < {FEW}"
+    figure.text(0.02, 0.945, view["title"], fontsize=13, fontweight="bold", va="center")
+    figure.text(0.02, 0.893, details, fontsize=8.5, color="#555555", va="center")

@@ -1,22 +1,97 @@
-"""The comparison as files in one folder: comparison.md, comparison.json, the figure."""
+"""The comparison as files in one folder: comparison.html, .md and .json, figures, and tables for papers and programs."""
 
 import json
+from collections.abc import Sequence
 from pathlib import Path
+from typing import Any, NamedTuple
 
-from nmt.study.curves import curves_of, draw_curves
-from nmt.study.figure import draw_bleu_by_length
-from nmt.study.table import Comparison, as_json, markdown_page
+from nmt.files import write_text
+from nmt.study.curves import draw_curves
+from nmt.study.figure import draw_view
+from nmt.study.html import write_page
+from nmt.study.pictures import file_name
+from nmt.study.render import as_csv, as_latex, as_markdown, as_text, markdown
+from nmt.study.table import Grid, Report, grids
 
 FIGURE, CURVES = "bleu_by_length", "learning_curves"
+STEMS = {"words": FIGURE, "deciles": f"{FIGURE}_deciles", "pieces": f"{FIGURE}_pieces"}
+SENTENCES = 6  # results on the terminal; all are in comparison.json
 
 
-def write_report(comparison: Comparison, folder: Path) -> Path:
-    """Draws the figure, writes the page and the JSON beside it; gives the figure's path."""
-    figure = draw_bleu_by_length(comparison.systems, folder / FIGURE)
-    comparison = comparison._replace(figure=figure.name)
-    if curves := curves_of(comparison.systems):
-        comparison = comparison._replace(curves=draw_curves(curves, folder / CURVES).name)
-    (folder / "comparison.md").write_text(markdown_page(comparison), encoding="utf-8")
-    text = json.dumps(as_json(comparison), indent=2, ensure_ascii=False, allow_nan=False)
-    (folder / "comparison.json").write_text(text + "\n", encoding="utf-8")
-    return figure
+class Texts(NamedTuple):
+    """What the page shows of the test set's text; None: it is left out."""
+
+    samples: list[dict[str, Any]] | None
+    explorer: dict[str, Any] | None
+
+
+def write_report(report: Report, texts: Texts, pictures: Sequence[tuple[str, str]], folder: Path) -> Path:
+    """Writes everything; gives the main figure's path. Pictures are (system, file name in the folder)."""
+    folder.mkdir(parents=True, exist_ok=True)
+    figures = {view["name"]: draw_view(report, view, folder / STEMS[view["name"]]) for view in report["views"]}
+    curves = {label: [(int(x), y) for x, y in curve] for label, curve in report["curves"].items()}
+    if curves:
+        figures["curves"] = draw_curves(curves, folder / CURVES)
+    tables = grids(report)
+    named = {name: path.name for name, path in figures.items()}
+    whole = {**report, "tables": [grid._asdict() for grid in tables], "figures": named, "attention": dict(pictures)}
+    write_text(folder / "comparison.json", json.dumps(whole, indent=1, ensure_ascii=False, allow_nan=False) + "\n")
+    write_text(folder / "comparison.md", _markdown_page(report, tables, named, pictures))
+    _write_tables(report, tables, folder / "tables")
+    write_page(whole, texts.samples, texts.explorer, folder / "comparison.html")
+    return figures["words"]
+
+
+def terminal(report: Report) -> str:
+    """The headline, the main tables, and how they were made."""
+    headline = [f"* {one['sentence']}" for one in report["headlines"][:SENTENCES]]
+    headline += [f"  {line}" for line in report["limits"]]
+    blocks = ["\n".join(headline)]
+    for grid in grids(report):
+        if grid.main:
+            blocks.append("\n".join([grid.title, "", as_text(grid), *(f"  {note}" for note in grid.notes)]))
+    return "\n\n".join([*blocks, "\n".join(report["notes"])])
+
+
+def _markdown_page(
+    report: Report, tables: Sequence[Grid], figures: dict[str, str], pictures: Sequence[tuple[str, str]]
+) -> str:
+    """The comparison as a page that stands beside its pictures."""
+    parts = [f"# {markdown(report['title'])}"]
+    parts += [f"**{markdown(one['sentence'])}**" for one in report["headlines"][:SENTENCES]]
+    parts.append("\n".join(f"- {markdown(line)}" for line in report["limits"]))
+    parts.append(f"![BLEU by source length]({figures['words']})")
+    main, further = ([grid for grid in tables if grid.main is wanted] for wanted in (True, False))
+    parts += [part for grid in main for part in _section(grid)]
+    parts.append("\n".join(f"- {markdown(line)}" for line in report["notes"]))
+    parts += [part for grid in further for part in _section(grid)]
+    if "curves" in figures:
+        parts += ["## Learning curves", f"![validation BLEU while training]({figures['curves']})"]
+    for label, picture in pictures:
+        parts += [f"## Attention of {markdown(label)}", f"![attention of {markdown(label)}]({picture})"]
+    return "\n\n".join(parts) + "\n"
+
+
+def _section(grid: Grid) -> list[str]:
+    return [f"## {markdown(grid.title)}", as_markdown(grid), *(markdown(note) for note in grid.notes)]
+
+
+def _write_tables(report: Report, tables: Sequence[Grid], folder: Path) -> None:
+    """LaTeX as shown, CSV with every number."""
+    folder.mkdir(exist_ok=True)
+    for grid in tables:
+        write_text(folder / f"{file_name(grid.title.lower())}.tex", as_latex(grid))
+    bins = [
+        {"view": view["name"], "system": label, **where, **row}
+        for view in report["views"]
+        for label, rows in {**view["scores"], **view["variants"]}.items()
+        for where, row in zip(view["bins"], rows, strict=True)
+    ]
+    plain = [
+        {key: value for key, value in system.items() if not isinstance(value, dict) and key not in ("runs", "warnings")}
+        for system in [*report["systems"], *report["variants"]]
+    ]
+    write_text(folder / "systems.csv", as_csv(plain))
+    write_text(folder / "bins.csv", as_csv(bins))
+    if report["significance"]:
+        write_text(folder / "significance.csv", as_csv(report["significance"]["tests"]))

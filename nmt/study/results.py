@@ -1,10 +1,10 @@
-"""What a comparison is made of: evaluations read back from disk, grouped into systems.
+"""What is compared: translations of one test set, read back from disk, grouped into systems.
 
-Only JSON and YAML are read here: no model is loaded, so that a table can be made on any machine.
+They come from run directories of ours, with what is known of the run, or as plain text from any other program.
+No model is loaded here.
 """
 
 import json
-import math
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -13,27 +13,14 @@ from typing import Any, NamedTuple
 
 import yaml
 
+from nmt.data.corpus import TestSet
+from nmt.data.text import read_lines
 from nmt.errors import UserError
+from nmt.evaluation.checks import require_equal_counts, warnings
+from nmt.evaluation.metrics import statistics, ter_of, tokenization
+from nmt.evaluation.store import lines_sha256, read_stored
 
-DESCRIPTIVE = 100  # sentences: a length bin with fewer is shown, but no claim rests on it
 SEED_SUFFIX = re.compile(r"-seed\d+$")
-
-Interval = tuple[float, float]
-
-
-class Bin(NamedTuple):
-    """BLEU of the sentences whose raw source has low <= words < high (high None: no upper end)."""
-
-    low: int
-    high: int | None
-    n: int
-    bleu: float | None
-    interval: Interval | None
-
-    @property
-    def label(self) -> str:
-        """Whole words, both ends included: [10, 20) is "10–19", [60, inf) is "60+"."""
-        return f"{self.low}+" if self.high is None else f"{self.low}–{self.high - 1}"
 
 
 class Training(NamedTuple):
@@ -49,26 +36,19 @@ class Training(NamedTuple):
 
 @dataclass(frozen=True)
 class Result:
-    """One evaluated run: the evaluation's JSON and the run's training facts."""
+    """The translations of one run, and what is known of it."""
 
     evaluation: dict[str, Any]
     training: Training
-    path: Path  # the evaluation's JSON
-    run_dir: Path | None  # None where the JSON stands alone
-
-    @property
-    def bins(self) -> list[Bin]:
-        return [_bin(row) for row in self.evaluation["by_length"]]
+    path: Path
+    run_dir: Path | None  # None for translations that no run of ours made
+    hypotheses: Sequence[str]
 
     @property
     def updates(self) -> int | None:
         """Updates trained; those of the evaluated weights where the run's metrics are gone."""
         count: int | None = self.training.updates
         return self.evaluation["updates"] if count is None else count
-
-    def score(self, metric: str) -> float | None:
-        value: float | None = self.evaluation["metrics"][metric]["score"]
-        return value
 
 
 @dataclass(frozen=True)
@@ -84,50 +64,101 @@ class System:
         count: int | None = self.results[0].evaluation["parameters"]
         return count
 
-    @property
-    def bins(self) -> list[Bin]:
-        """Mean BLEU over seeds; the interval runs from the lowest to the highest end of theirs."""
-        return [_pool(rows) for rows in zip(*(result.bins for result in self.results), strict=True)]
-
     def mean(self, value: Callable[[Result], float | None]) -> float | None:
         """The mean over seeds of what value gives; None if a seed has none."""
-        return mean_of([value(result) for result in self.results])
+        values = [value(result) for result in self.results]
+        known = [number for number in values if number is not None]
+        return sum(known) / len(known) if known and len(known) == len(values) else None
 
 
-def mean_of(values: Sequence[float | None]) -> float | None:
-    known = [value for value in values if value is not None]
-    return sum(known) / len(known) if known and len(known) == len(values) else None
+def is_text(path: Path) -> bool:
+    """Translations that some other program wrote, a line a sentence."""
+    return path.is_file() and not path.name.endswith(".json")
 
 
-def read_result(path: Path, test: str = "test") -> Result:
-    """The evaluation of a run directory on the named test set, or one evaluation JSON.
+def names_of(paths: Sequence[Path]) -> dict[Path, str]:
+    """What text files are called: the parts of their names, between dots, that they do not all share.
 
-    Raises UserError where there is none, or where the file is something else.
+    newstest.hyp.A.en.gz, newstest.hyp.B.en.gz -> A, B
     """
-    file = path / "evaluation" / f"{test}.json" if path.is_dir() else path
+    parts = {path: path.name.removesuffix(".gz").split(".") for path in paths}
+    shortest = min((len(own) for own in parts.values()), default=0)
+    start = end = 0
+    while len(paths) > 1 and start < shortest - 1 and len({own[start] for own in parts.values()}) == 1:
+        start += 1
+    while start + end < shortest - 1 and len({own[-1 - end] for own in parts.values()}) == 1:
+        end += 1
+    return {path: ".".join(own[start : len(own) - end]) for path, own in parts.items()}
+
+
+def read_result(path: Path, test: TestSet, name: str = "", language: str = "", ter: bool = True) -> Result:
+    """The translations of `test` at `path`: a run directory, an evaluation's JSON, or a text file called `name`.
+
+    UserError where there are none, where they are of another text, or where the number of lines is another.
+    """
+    if not path.exists():
+        raise UserError(f"{path.as_posix()}: there is no such run or file")
+    if not is_text(path):
+        return _evaluated(path, test)
+    hypotheses = list(read_lines(path))
+    require_equal_counts({path.as_posix(): len(hypotheses), f"the sources of {test.name}": len(test.sources)})
+    tokenizer = tokenization(language).name
+    made = {
+        **dict.fromkeys(("seed", "updates", "parameters", "search", "capped")),
+        **dict.fromkeys(("system", "run"), name or path.name),
+        "warnings": warnings(hypotheses, test.references, test.sources, tokenizer),
+        "metrics": {"ter": {"score": _ter(hypotheses, test, tokenizer) if ter else None}},
+    }
+    return Result(made, Training(), path, None, hypotheses)
+
+
+def _evaluated(path: Path, test: TestSet) -> Result:
+    file = path / "evaluation" / f"{test.name}.json" if path.is_dir() else path
+    command = f"python -m nmt.evaluate checkpoint={(path if path.is_dir() else file.parent.parent).as_posix()}"
     if not file.is_file():
-        command = f"python -m nmt.evaluate checkpoint={path.as_posix()}"
         raise UserError(f"{path.as_posix()}: no evaluation ({file.as_posix()}); make it with: {command}")
+    stored = read_stored(file.parent, file.name.removesuffix(".json"))
+    if stored is None:
+        raise UserError(f"{file.as_posix()}: no evaluation with its translations beside it; make them with: {command}")
+    evaluation, hypotheses = stored
     try:
-        evaluation = json.loads(file.read_text(encoding="utf-8"), parse_constant=_refuse_constant)
-        run_dir = file.parent.parent if (file.parent.parent / "config.yaml").is_file() else None
-        result = Result(evaluation, read_training(run_dir) if run_dir else Training(), file, run_dir)
-        _touch_everything(result)
-    except (ValueError, KeyError, TypeError, IndexError) as error:
-        reason = f"no {error}" if isinstance(error, KeyError) else str(error)
-        raise UserError(f"{file.as_posix()}: not an evaluation written by nmt.evaluate ({reason})") from None
-    return result
+        refuse_other_text(evaluation, test, file)
+        for key in ("system", "run", "seed", "parameters", "updates", "search", "capped", "warnings"):
+            evaluation[key]
+        evaluation["metrics"]["ter"]["score"]
+    except (KeyError, TypeError) as error:
+        raise UserError(f"{file.as_posix()}: not an evaluation written by nmt.evaluate (no {error})") from None
+    run_dir = next((folder for folder in list(file.parents)[1:3] if (folder / "config.yaml").is_file()), None)
+    return Result(evaluation, read_training(run_dir) if run_dir else Training(), file, run_dir, hypotheses)
+
+
+def refuse_other_text(evaluation: dict[str, Any], test: TestSet, file: Path) -> None:
+    """UserError unless the evaluation is on these very sources and references."""
+    own = evaluation["test"]
+    text = {
+        "sources": (own["source_sha256"], lines_sha256(test.sources)),
+        "references": (own["references_sha256"], [lines_sha256(lines) for lines in test.references]),
+    }
+    for what, (of_file, of_test) in text.items():
+        if of_file != of_test:
+            raise UserError(
+                f"different test sets cannot be compared (the {what} differ): {file.as_posix()} is on {own['data']}/"
+                f"{own['name']}, {own['sentences']:,} sentences; this comparison is on {test.name}, "
+                f"{len(test.sources):,} sentences. Evaluate all on one test set first"
+            )
+
+
+def _ter(hypotheses: Sequence[str], test: TestSet, tokenizer: str) -> float:
+    return ter_of(statistics(hypotheses, test.references, tokenizer, ter=True).ter or [])
 
 
 def read_training(run_dir: Path) -> Training:
     """Totals from status.json, or else the largest of each in metrics.jsonl; settings and data as recorded."""
     totals = _json_object(run_dir / "status.json")
-    metrics = run_dir / "metrics.jsonl"
-    for line in metrics.read_text(encoding="utf-8").split("\n") if metrics.is_file() and not totals else []:
-        entry = _json_or_nothing(line)  # a run that was killed while writing leaves half a line
-        entry["updates"] = entry.get("update", 0)
+    for line in logged(run_dir) if not totals else []:
+        line["updates"] = line.get("update", 0)
         for key in ("updates", "target_pieces", "seconds", "cpu_seconds"):
-            totals[key] = max(totals.get(key) or 0, entry.get(key) or 0)
+            totals[key] = max(totals.get(key) or 0, line.get(key) or 0)
     config = run_dir / "config.yaml"
     settings = yaml.safe_load(config.read_text(encoding="utf-8")) if config.is_file() else None
     return Training(
@@ -138,6 +169,13 @@ def read_training(run_dir: Path) -> Training:
         settings=settings if isinstance(settings, dict) else None,
         data=_json_object(run_dir / "data.json") or None,
     )
+
+
+def logged(run_dir: Path) -> list[dict[str, Any]]:
+    """The lines of metrics.jsonl; a run that was killed while writing leaves half a line, which is left out."""
+    file = run_dir / "metrics.jsonl"
+    lines = file.read_text(encoding="utf-8").split("\n") if file.is_file() else []
+    return [entry for line in lines if (entry := _json_or_nothing(line))]
 
 
 def _json_object(file: Path) -> dict[str, Any]:
@@ -166,30 +204,6 @@ def group(results: Sequence[Result]) -> list[System]:
     return [System(label, tuple(rows)) for label, rows in zip(labels, groups.values(), strict=True)]
 
 
-def refuse_different_tests(results: Sequence[Result]) -> None:
-    """Raises UserError unless all results are on the same sources and references, by checksum."""
-    if not results:
-        raise UserError("nothing to compare: no run has an evaluation")
-    first = results[0]
-    for other in results[1:]:
-        for what, key in (("sources", "source_sha256"), ("references", "references_sha256")):
-            if other.evaluation["test"][key] != first.evaluation["test"][key]:
-                raise UserError(
-                    f"different test sets cannot be compared (the {what} differ): "
-                    f"{_named(first)}; {_named(other)}. Evaluate them on one test set first"
-                )
-        if [row[:3] for row in other.bins] != [row[:3] for row in first.bins]:
-            raise UserError(f"different length bins: {first.path.as_posix()}; {other.path.as_posix()}")
-
-
-def _named(result: Result) -> str:
-    test = result.evaluation["test"]
-    return (
-        f"{result.path.as_posix()} is on {test['data']}/{test['name']}, {test['sentences']:,} sentences, "
-        f"source {test['source_sha256'][:12]}"
-    )
-
-
 def _first_unique(key: tuple[str, str, str], keys: list[tuple[str, str, str]]) -> str:
     system, run, place = key
     if sum(other[0] == system for other in keys) == 1:
@@ -198,37 +212,3 @@ def _first_unique(key: tuple[str, str, str], keys: list[tuple[str, str, str]]) -
         return run
     longer = f"{Path(place).name}/{run}"
     return longer if sum(other[1:] == key[1:] for other in keys) == 1 else f"{longer} ({system})"
-
-
-def _bin(row: dict[str, Any]) -> Bin:
-    interval = row["interval"]
-    ends = None if interval is None else (float(interval[0]), float(interval[1]))
-    return Bin(row["low"], row["high"], row["n"], row["bleu"], ends)
-
-
-def _pool(rows: Sequence[Bin]) -> Bin:
-    intervals = [row.interval for row in rows if row.interval is not None]
-    ends = None
-    if len(intervals) == len(rows):
-        ends = (min(low for low, _ in intervals), max(high for _, high in intervals))
-    return rows[0]._replace(bleu=mean_of([row.bleu for row in rows]), interval=ends)
-
-
-def _touch_everything(result: Result) -> None:
-    """Reads each value that a table needs, so that a wrong file is named here and not in the middle of it."""
-    evaluation = result.evaluation
-    for key in ("system", "run", "seed", "parameters", "updates", "search", "capped", "warnings"):
-        evaluation[key]
-    for key in ("name", "data", "sentences", "source_sha256", "references_sha256"):
-        evaluation["test"][key]
-    for metric in ("bleu", "chrf", "ter"):
-        score = result.score(metric)
-        if score is not None and not math.isfinite(score):
-            raise ValueError(f"{metric} is {score}")
-        evaluation["metrics"][metric]["signature"]
-    if not result.bins:
-        raise ValueError("no scores by length; evaluate with source=FILE")
-
-
-def _refuse_constant(name: str) -> float:
-    raise ValueError(f"{name} is not JSON")

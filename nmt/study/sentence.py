@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from nmt.data.corpus import Corpus, TestSet
+from nmt.data.corpus import TestSet
 from nmt.data.text import words
 
 SHORTEST, LONGEST, BEST = 12, 18, 15  # source words
@@ -18,12 +18,18 @@ class Example(NamedTuple):
     gold: tuple[tuple[int, int], ...] = ()
 
 
-def example_of(corpus: Corpus, sentence: str | None) -> Example | None:
-    """The user's sentence, or one of the corpus's test set; None where there is neither."""
-    test = corpus.test_sets().get("test")
-    if sentence:
-        return find_example(test, sentence) if test else Example(sentence)
-    return choose_example(test) if test else None
+def example_of(test: TestSet, sentence: str | None) -> Example | None:
+    """The user's sentence, or one of the test set; None where there is neither."""
+    return find_example(test, sentence) if sentence else choose_example(test)
+
+
+def spread(lengths: Sequence[int], count: int, among: Sequence[int] | None = None) -> list[int]:
+    """The places of `count` sentences, or of all there are, evenly from the shortest to the longest; none of length 0."""
+    places = [place for place in (range(len(lengths)) if among is None else among) if lengths[place] > 0]
+    places.sort(key=lambda place: (lengths[place], place))
+    if len(places) <= count:
+        return places
+    return [places[round(n * (len(places) - 1) / max(1, count - 1))] for n in range(count)]
 
 
 def choose_example(test: TestSet) -> Example | None:

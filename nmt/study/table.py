@@ -1,280 +1,172 @@
-"""The comparison as a table: rows of plain values, then as text for a terminal, as Markdown, as JSON."""
+"""The report's tables as grids of text: the same ones for the terminal, Markdown, LaTeX and the page."""
 
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
-from nmt.study.fairness import fairness, parameter_ratio
 from nmt.study.progress import clock
-from nmt.study.results import DESCRIPTIVE, Bin, Result, System
+from nmt.study.scoring import FEW
+from nmt.study.testing import EVERYTHING
 
 NONE = "–"
-
-
-class Comparison(NamedTuple):
-    """Everything the table, the Markdown page and the JSON are made from."""
-
-    systems: list[System]
-    record: dict[str, Any]  # command, commit, date, machine, versions
-    figure: str | None = None  # names of pictures in the same folder
-    curves: str | None = None
-    attention: tuple[tuple[str, str], ...] = ()  # (system, picture)
-    sentence: str | None = None
-    failures: tuple[str, ...] = ()
-
-    @property
-    def first(self) -> Result:
-        return self.systems[0].results[0]
+Report = dict[str, Any]  # the comparison as plain values, or a part of it (protocol.py)
 
 
 class Grid(NamedTuple):
-    """A header and rows of text cells; the first column is words, the others numbers."""
+    """A header and rows of text cells; the first column is words, the others numbers. "\\n" breaks a cell's line."""
 
+    title: str
     header: list[str]
     rows: list[list[str]]
+    notes: list[str] = []  # noqa: RUF012 (never changed)
+    main: bool = True  # worth a place on the terminal
 
 
-def summary_grid(systems: Sequence[System], *, markdown: bool = False) -> Grid:
-    """One row a system: size, budget spent, and the scores on the whole test set."""
-    header = ["system", "parameters", "updates", "target pieces", "CPU time", "BLEU", "chrF2", "TER", "capped"]
-    if several := any(len(system.results) > 1 for system in systems):
-        header.insert(1, "seeds")
-    rows = []
-    for system in systems:
-        row = [
-            _words(system.label, markdown),
-            NONE if system.parameters is None else f"{system.parameters:,}",
-            _spread(system, lambda result: result.updates),
-            _pieces(system.mean(lambda result: result.training.target_pieces)),
-            _time(system.mean(lambda result: result.training.cpu_seconds)),
-            _bleu(system),
-            _spread(system, lambda result: result.score("chrf"), digits=1),
-            _spread(system, lambda result: result.score("ter"), digits=1),
-            _spread(system, lambda result: result.evaluation["capped"]),
-        ]
-        if several:
-            row.insert(1, str(len(system.results)))
-        rows.append(row)
-    return Grid(header, rows)
+NO_GRID = Grid("", [], [])
 
 
-def length_grid(systems: Sequence[System], *, markdown: bool = False) -> Grid:
-    """One row a system: corpus BLEU in each bin of source words; n stands in the header."""
-    bins = [row for row in systems[0].bins if row.n > 0]
-    separator = "<br>" if markdown else "\n"
-    header = ["BLEU by source words", *(f"{row.label}{separator}n={row.n:,}{_mark(row)}" for row in bins)]
-    rows = []
-    for system in systems:
-        cells = [_bin_cell(row, markdown) for row in system.bins if row.n > 0]
-        rows.append([_words(system.label, markdown), *cells])
-    return Grid(header, rows)
-
-
-def text_table(comparison: Comparison) -> str:
-    """The comparison for a terminal: two blocks of aligned columns and the lines that say how it was made."""
-    systems = comparison.systems
-    blocks = [_aligned(summary_grid(systems)), _aligned(length_grid(systems)), "\n".join(notes(comparison))]
-    return "\n\n".join(blocks)
-
-
-def markdown_page(comparison: Comparison) -> str:
-    """The comparison as a page that stands beside its pictures."""
-    test = comparison.first.evaluation["test"]
-    parts = [f"# {', '.join(system.label for system in comparison.systems)} on {_escape(test['data'])}"]
-    if comparison.figure:
-        parts.append(f"![BLEU by source length]({comparison.figure})")
-    parts.append(_markdown(summary_grid(comparison.systems, markdown=True)))
-    parts.append(_markdown(length_grid(comparison.systems, markdown=True)))
-    parts.append("\n".join(f"- {_escape(line)}" for line in notes(comparison)))
-    if comparison.curves:
-        parts += ["## Learning curves", f"![validation BLEU while training]({comparison.curves})"]
-    if comparison.attention:
-        parts.append("## Attention")
-        if comparison.sentence:
-            parts.append(f"> {_escape(comparison.sentence)}")
-        for label, picture in comparison.attention:
-            parts += [f"**{_escape(label)}**", f"![attention of {_escape(label)}]({picture})"]
-    return "\n\n".join(parts) + "\n"
-
-
-def as_json(comparison: Comparison) -> dict[str, Any]:
-    """The comparison as plain values: no NaN, no absolute path."""
-    first = comparison.first.evaluation
-    return {
-        "systems": [_system_json(system) for system in comparison.systems],
-        "parameter_ratio": parameter_ratio(comparison.systems),
-        "fairness": fairness(comparison.systems),
-        "notes": notes(comparison),
-        "test": first["test"],
-        "search": first["search"],
-        "signatures": {name: metric["signature"] for name, metric in first["metrics"].items()},
-        "figure": comparison.figure,
-        "curves": comparison.curves,
-        "attention": dict(comparison.attention),
-        "sentence": comparison.sentence,
-        "failures": list(comparison.failures),
-        "record": comparison.record,
-    }
-
-
-def notes(comparison: Comparison) -> list[str]:
-    """Fairness, test set, search, signature, warnings, and what made the table."""
-    evaluation = comparison.first.evaluation
-    test = evaluation["test"]
-    lines = list(fairness(comparison.systems))
-    lines.append(
-        f"Test set: {test['data']}/{test['name']}, {test['sentences']:,} sentences, "
-        f"source sha256 {test['source_sha256'][:12]}, "
-        f"{len(test['references_sha256'])} reference{'s' * (len(test['references_sha256']) > 1)}."
-    )
-    lines.append(_search(comparison.systems))
-    lines.append(f"BLEU: {evaluation['metrics']['bleu']['signature']}; [ ]: 95% bootstrap interval.")
-    lines += _seed_note(comparison.systems)
-    if any(0 < row.n < DESCRIPTIVE for row in comparison.systems[0].bins):
-        lines.append(f"*: fewer than {DESCRIPTIVE} sentences in the bin; descriptive only.")
-    lines += [f"Warning ({label}): {text}" for label, text in _warnings(comparison.systems)]
-    lines += [f"Missing: {failure}" for failure in comparison.failures]
-    made = comparison.record
-    lines.append(
-        f"Made {made.get('date') or 'at an unknown date'} at commit {made.get('commit') or 'unknown'} "
-        f"on {made.get('machine') or 'an unknown machine'}."
-    )
-    return lines
-
-
-def _seed_note(systems: Sequence[System]) -> list[str]:
-    if all(len(system.results) == 1 for system in systems):
-        return []
-    return [
-        "Several seeds: the mean, and in brackets the lowest and the highest seed; "
-        "the intervals in the figure reach from the lowest to the highest end of the seeds' 95% intervals."
+def grids(report: Report) -> list[Grid]:
+    """All tables that have something to show, the main ones first."""
+    words, *others = report["views"]
+    more = report["variants"]
+    main = [
+        systems_grid("Systems", report["systems"]),
+        length_grid(words, words["scores"]),
+        significance_grid(report),
+        systems_grid("Other searches, and equal time", more),
+        length_grid(words, words["variants"]) if more else NO_GRID,
+        alignment_grid(report["alignment"]),
     ]
-
-
-def _search(systems: Sequence[System]) -> str:
-    settings = [result.evaluation["search"] for system in systems for result in system.results]
-    known = [search for search in settings if search is not None]
-    if not known:
-        return "Search: not known."
-    first = known[0]
-    words = f"beam {first['beam']}, length penalty {first['length_penalty']:g}"
-    words += f", at most {first['max_ratio']:g} x source + {first['max_extra']} pieces"
-    if len(known) < len(settings):
-        return f"Search: not known for every system; the first known: {words}."
-    same = all(search == first for search in known)
-    return f"{'Same search for all' if same else 'SEARCH SETTINGS DIFFER; the first'}: {words}."
-
-
-def _warnings(systems: Sequence[System]) -> list[tuple[str, str]]:
-    """Warnings of the evaluations; one that all systems share is said once."""
-    owners: dict[str, list[str]] = {}
-    for system in systems:
-        for result in system.results:
-            for warning in result.evaluation["warnings"]:
-                owners.setdefault(str(warning), []).append(system.label)
-    every = {system.label for system in systems}
-    return [
-        ("all" if set(labels) == every else ", ".join(dict.fromkeys(labels)), text) for text, labels in owners.items()
+    further = [
+        *(length_grid(view, view["scores"]) for view in others),
+        *(detail_grid(label, words) for label in words["scores"]),
     ]
+    return [grid for grid in (*main, *(grid._replace(main=False) for grid in further)) if grid.rows]
 
 
-def _system_json(system: System) -> dict[str, Any]:
-    return {
-        "system": system.label,
-        "parameters": system.parameters,
-        "bleu": system.mean(lambda result: result.score("bleu")),
-        "chrf": system.mean(lambda result: result.score("chrf")),
-        "ter": system.mean(lambda result: result.score("ter")),
-        "by_length": [row._asdict() | {"descriptive": row.n < DESCRIPTIVE} for row in system.bins],
-        "runs": [
-            {
-                "run": result.evaluation["run"],
-                "seed": result.evaluation["seed"],
-                "updates": result.updates,
-                "evaluated_at_update": result.evaluation["updates"],
-                "target_pieces": result.training.target_pieces,
-                "seconds": result.training.seconds,
-                "cpu_seconds": result.training.cpu_seconds,
-                "metrics": result.evaluation["metrics"],
-                "by_length": result.evaluation["by_length"],
-                "capped": result.evaluation["capped"],
-            }
-            for result in system.results
-        ],
+def systems_grid(title: str, systems: Sequence[Report]) -> Grid:
+    """One row a system: size, what reaches its decoder, budget spent, and the scores on the whole test set."""
+    columns: dict[str, Callable[[Report], str]] = {
+        "seeds": lambda one: str(len(one["runs"])),
+        "parameters": lambda one: _whole(one["parameters"]),
+        "state": lambda one: one["state"] or NONE,
+        "updates": lambda one: _whole(one["updates"]),
+        "target pieces": lambda one: _pieces(one["target_pieces"]),
+        "CPU time": lambda one: NONE if one["cpu_seconds"] is None else clock(one["cpu_seconds"]),
+        "BLEU": lambda one: _bleu(one),
+        "seeds' BLEU": _seeds,
+        "chrF2": lambda one: _number(one["chrf"]),
+        "TER": lambda one: _number(one["ter"]),
+        "BP": lambda one: _number(one["brevity_penalty"], 3),
+        "ratio": lambda one: _number(one["length_ratio"], 3),
+        "capped": lambda one: _number(one["capped"], 0),
     }
+    cells = {name: [column(one) for one in systems] for name, column in columns.items()}
+    if not any(len(one["runs"]) > 1 for one in systems):
+        del cells["seeds"], cells["seeds' BLEU"]
+    shown = {name: column for name, column in cells.items() if set(column) != {NONE}}
+    notes = ["state: real numbers of a source of n pieces that reach the decoder."] if "state" in shown else []
+    rows = [list(row) for row in zip([one["system"] for one in systems], *shown.values(), strict=True)]
+    return Grid(title, ["system", *shown], rows, notes)
 
 
-def _bleu(system: System) -> str:
-    mean = system.mean(lambda result: result.score("bleu"))
-    if mean is None:
+def length_grid(view: Report, scores: Report) -> Grid:
+    """One row a system: corpus BLEU in each bin, its interval below; n stands in the header."""
+    header = [f"{where['label']}\nn={where['n']:,}{'*' * where['descriptive']}" for where in view["bins"]]
+    rows = [[label, *(_bleu(row, "\n") for row in rows)] for label, rows in scores.items()]
+    few = [f"*: fewer than {FEW} sentences in the bin; descriptive only."]
+    notes = few if any(where["descriptive"] for where in view["bins"]) else []
+    return Grid(view["title"], [f"BLEU by {view['axis']}", *header], rows, notes)
+
+
+def detail_grid(label: str, view: Report) -> Grid:
+    """One row a bin of one system: everything that a curve hides."""
+    header = ["source words", "n", "source tokens", "reference tokens", "BLEU", "seeds' BLEU", "BP", "ratio",
+              "1-grams", "2-grams", "3-grams", "4-grams", "chrF2"]  # fmt: skip
+    rows = []
+    for where, row in zip(view["bins"], view["scores"][label], strict=True):
+        counts = (where["n"], where["source_tokens"], where["reference_tokens"])
+        rows.append([
+            where["label"] + "*" * where["descriptive"],
+            *(f"{count:,}" for count in counts),
+            _bleu(row),
+            _seeds(row),
+            _number(row["brevity_penalty"], 3),
+            _number(row["length_ratio"], 3),
+            *(_number(precision) for precision in row["precisions"]),
+            _number(row["chrf"]),
+        ])  # fmt: skip
+    notes = dict.fromkeys(row["note"] for row in view["scores"][label] if row["note"])
+    return Grid(f"{label} by {view['axis']}", header, rows, list(notes))
+
+
+MANY = 40  # pairs; of more, a table holds only the verdict on the whole test set
+
+
+def significance_grid(report: Report) -> Grid:
+    """One row a pair, one column a bin: the difference in BLEU, and a star where both tests say so after Holm."""
+    found = report["significance"]
+    if found is None:
+        return NO_GRID
+    pairs = dict.fromkeys((test["a"], test["b"]) for test in found["tests"])
+    bins = list(dict.fromkeys(test["bin"] for test in found["tests"]))
+    if len(pairs) > MANY:
+        bins = [EVERYTHING]
+    tests = {(test["a"], test["b"], test["bin"]): test for test in found["tests"]}
+    rows = [[f"{b} - {a}", *(_difference(tests[a, b, name]) for name in bins)] for a, b in pairs]
+    notes = [
+        f"Difference in BLEU and its 95% interval ({found['resamples']:,} paired bootstrap resamples). A star: p < 0.05 by "
+        f"the paired bootstrap and by approximate randomisation ({found['trials']:,} trials), each after Holm's "
+        f"correction ({found['holm']}).",
+        *(["Identical outputs: p = 1."] if any(test["identical"] for test in found["tests"]) else []),
+    ]
+    return Grid("Differences and their significance", ["difference", *bins], rows, notes)
+
+
+def alignment_grid(alignment: Sequence[Report]) -> Grid:
+    """One row a system and way of reading its attention as an alignment."""
+    header = ["system", "attention", "shift", "sentences", "AER", "precision", "recall"]
+    rows = [
+        [one["system"], one["way"] or "all", str(one["shift"]), f"{one['n']:,}",
+         *(_percent(one[key]) for key in ("aer", "precision", "recall"))]
+        for one in alignment
+    ]  # fmt: skip
+    notes = ["AER against the true alignment, forced decoding of the reference; shift 1: the look at the step after."]
+    return Grid("Attention read as alignment", header, rows, notes if rows else [])
+
+
+def _difference(test: Report) -> str:
+    low, high = test["interval"]
+    if test["identical"]:
+        return "identical"
+    return f"{test['difference']:+.1f}{'*' * test['significant']}\n[{low:+.1f}, {high:+.1f}]"
+
+
+def _bleu(scored: Report, separator: str = " ") -> str:
+    if scored["bleu"] is None:
         return NONE
-    if len(system.results) > 1:
-        return _spread(system, lambda result: result.score("bleu"), digits=1)
-    interval = system.results[0].evaluation["metrics"]["bleu"]["interval"]
-    return f"{mean:.1f}" if interval is None else f"{mean:.1f} [{interval[0]:.1f}, {interval[1]:.1f}]"
+    ends = scored["interval"]
+    return f"{scored['bleu']:.1f}" + (f"{separator}[{ends[0]:.1f}, {ends[1]:.1f}]" if ends else "")
 
 
-def _spread(system: System, value: Callable[[Result], float | None], digits: int = 0) -> str:
-    """The value; over several seeds that differ, the mean and (lowest–highest)."""
-    mean = system.mean(value)
-    if mean is None:
-        return NONE
-    values = [number for result in system.results if (number := value(result)) is not None]
-    if min(values) == max(values):
-        return f"{mean:,.{digits}f}"
-    return f"{mean:,.{digits}f} ({min(values):,.{digits}f}–{max(values):,.{digits}f})"
+def _seeds(scored: Report) -> str:
+    """The lowest and the highest seed."""
+    known = [value for value in (scored["seeds"] or []) if value is not None]
+    return f"{min(known):.1f}–{max(known):.1f}" if len(known) > 1 else NONE
 
 
-def _bin_cell(row: Bin, markdown: bool) -> str:
-    if row.bleu is None:
-        return NONE
-    if markdown and row.interval is not None:
-        return f"{row.bleu:.1f}<br>[{row.interval[0]:.1f}, {row.interval[1]:.1f}]"
-    return f"{row.bleu:.1f}"
+def _number(value: float | None, digits: int = 1) -> str:
+    return NONE if value is None else f"{value:.{digits}f}"
 
 
-def _mark(row: Bin) -> str:
-    return "*" if row.n < DESCRIPTIVE else ""
+def _percent(value: float | None) -> str:
+    return NONE if value is None else f"{100 * value:.1f}%"
+
+
+def _whole(value: float | None) -> str:
+    return NONE if value is None else f"{value:,.0f}"
 
 
 def _pieces(count: float | None) -> str:
     if count is None:
         return NONE
     return f"{count / 1e6:.2f} M" if count >= 1e6 else f"{count:,.0f}"
-
-
-def _time(seconds: float | None) -> str:
-    return NONE if seconds is None else clock(seconds)
-
-
-def _words(label: str, markdown: bool) -> str:
-    return _escape(label) if markdown else label
-
-
-def _escape(text: str) -> str:
-    """Text as itself in Markdown."""
-    for character in "\\|*_<>[]`":
-        text = text.replace(character, f"\\{character}")
-    return " ".join(text.split())
-
-
-def _aligned(grid: Grid) -> str:
-    """Columns padded to their widest cell: words left, numbers right; "\\n" in a header splits it."""
-    depth = max(cell.count("\n") for cell in grid.header) + 1
-    header = [[""] * (depth - 1 - cell.count("\n")) + cell.split("\n") for cell in grid.header]
-    lines = [[cells[level] for cells in header] for level in range(depth)]
-    table = [*lines, *grid.rows]
-    widths = [max(len(row[column]) for row in table) for column in range(len(grid.header))]
-    padded = [
-        "  ".join(
-            cell.ljust(width) if column == 0 else cell.rjust(width)
-            for column, (cell, width) in enumerate(zip(row, widths, strict=True))
-        ).rstrip()
-        for row in table
-    ]
-    padded.insert(depth, "-" * (sum(widths) + 2 * (len(widths) - 1)))
-    return "\n".join(padded)
-
-
-def _markdown(grid: Grid) -> str:
-    rule = ["---", *["---:"] * (len(grid.header) - 1)]
-    return "\n".join("| " + " | ".join(row) + " |" for row in [grid.header, rule, *grid.rows])

@@ -1,41 +1,50 @@
-"""Evaluations and run directories with invented numbers, in the form that nmt.evaluate writes."""
+"""Invented translations of an invented test set, and run directories in the form that nmt.evaluate leaves them."""
 
 import json
+from functools import cache
 from pathlib import Path
 from typing import Any
 
-INVENTED = {
-    "rnn": [88.0, 41.0, 14.0, 6.0, 3.1, 2.0, None],
-    "bahdanau": [99.2, 98.6, 97.9, 97.0, 93.0, 84.0, 71.0],
-    "luong": [99.0, 97.8, 96.5, 94.1, 88.0, 71.0, 60.0],
-    "transformer": [99.5, 99.1, 98.0, 95.0, 90.0, 62.0, 31.0],
-}
+import numpy as np
+
+from nmt.data.corpus import TestSet
+from nmt.evaluation.significance import Resampling
+from nmt.evaluation.store import lines_sha256
+from nmt.study.headline import Ends
+from nmt.study.protocol import Choices, Known, compared
+from nmt.study.results import System, group, read_result
+
+# how likely a word is wrong, and how much more so for each word of the source
+FAULTS = {"rnn": (0.1, 0.014), "bahdanau": (0.1, 0.001), "luong": (0.12, 0.001), "transformer": (0.1, 0.003)}
 SIZES = {"rnn": 401_000, "bahdanau": 409_000, "luong": 397_000, "transformer": 402_500}
-COUNTS = [500, 500, 400, 300, 250, 150, 53]
-LOWS = [1, 10, 20, 30, 40, 50, 60]
+WORDS = "the old dog sees a small house near that wood and runs to its long road while we sing".split()
+BINS = {5: 130, 14: 120, 23: 110, 33: 105, 44: 101, 52: 40, 64: 7}  # source words: sentences
 
 
-def evaluation(
-    system: str = "rnn", seed: int = 1, bleu: list[float | None] | None = None, **test: Any
-) -> dict[str, Any]:
-    """One invented evaluation; test overrides keys of its "test" part."""
-    scores = INVENTED[system] if bleu is None else bleu
-    rows = [
-        {
-            "low": low,
-            "high": low + 10 - (low == 1) if low < 60 else None,
-            "n": n,
-            "bleu": score,
-            "interval": None if score is None else [max(0.0, score - 700 / n), min(100.0, score + 700 / n)],
-            "brevity_penalty": 1.0,
-            "length_ratio": 1.0,
-            "note": "",
-        }
-        for low, n, score in zip(LOWS, COUNTS, scores, strict=True)
-    ]
-    known = [score for score in scores if score is not None]
-    overall = sum(known) / len(known)
-    signature = "nrefs:1|case:mixed|eff:no|tok:13a|smooth:exp|version:2.6.0"
+@cache
+def invented_test() -> TestSet:
+    generator = np.random.default_rng(3)
+    lengths = [length for length, count in BINS.items() for _ in range(count)]
+    lines = [" ".join(generator.choice(WORDS, size=length)) for length in lengths]
+    return TestSet("test", lines, [[line.upper() for line in lines]])
+
+
+@cache
+def translations(system: str, seed: int = 1) -> list[str]:
+    """The references with some words replaced."""
+    start, slope = FAULTS[system]
+    generator = np.random.default_rng([seed, *system.encode()])
+    lines = []
+    for reference in invented_test().references[0]:
+        words = np.array(reference.split())
+        wrong = generator.random(len(words)) < start + slope * len(words)
+        lines.append(" ".join(np.where(wrong, "ODD", words)))
+    return lines
+
+
+def evaluation(system: str = "rnn", seed: int = 1, **changed: Any) -> dict[str, Any]:
+    """What nmt.evaluate writes, as far as a comparison reads it; `changed` overrides keys of its "test" part."""
+    test = invented_test()
     return {
         "system": system,
         "run": system if seed == 1 else f"{system}-seed{seed}",
@@ -44,48 +53,75 @@ def evaluation(
         "parameters": SIZES[system],
         "test": {
             "name": "test",
-            "data": "grammar",
+            "data": "invented",
             "source_language": "en",
             "target_language": "de",
-            "sentences": sum(COUNTS),
-            "source_sha256": "ab12" * 16,
-            "references_sha256": ["cd34" * 16],
+            "sentences": len(test.sources),
+            "source_sha256": lines_sha256(test.sources),
+            "references_sha256": [lines_sha256(lines) for lines in test.references],
         }
-        | test,
+        | changed,
+        "hypotheses_sha256": lines_sha256(translations(system, seed)),
         "search": {"beam": 5, "n_best": 1, "length_penalty": 1.0, "max_ratio": 2.0, "max_extra": 50},
-        "metrics": {
-            "bleu": {
-                "score": overall,
-                "interval": [overall - 1, overall + 1],
-                "signature": signature,
-                "brevity_penalty": 1.0,
-                "length_ratio": 1.0,
-                "precisions": [90.0, 80.0, 70.0, 60.0],
-            },
-            "chrf": {"score": overall + 2, "signature": "chrF2"},
-            "ter": {"score": 100 - overall, "signature": "TER"},
-        },
-        "by_length": rows,
+        "metrics": {"ter": {"score": 30.0 + seed}},
         "capped": 3,
         "warnings": [],
-        "seconds": 12.3,
-        "record": {"command": "", "commit": "", "date": "", "machine": "", "versions": {}},
     }
 
 
-def write_run(root: Path, system: str = "rnn", seed: int = 1, **test: Any) -> Path:
-    """A run directory with an invented evaluation; no weights."""
-    report = evaluation(system, seed, **test)
+def write_files(root: Path) -> None:
+    """The test set as t.en and t.de."""
+    root.mkdir(parents=True, exist_ok=True)
+    for name, lines in (("t.en", invented_test().sources), ("t.de", invented_test().references[0])):
+        (root / name).write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
+
+
+def write_run(root: Path, system: str = "rnn", seed: int = 1, **changed: Any) -> Path:
+    """A run directory with its translations; no weights."""
+    report = evaluation(system, seed, **changed)
     run = root / str(report["run"])
     (run / "evaluation").mkdir(parents=True)
     (run / "evaluation" / "test.json").write_text(json.dumps(report), encoding="utf-8")
+    hypotheses = "".join(f"{line}\n" for line in translations(system, seed))
+    (run / "evaluation" / "test.hyp.txt").write_text(hypotheses, encoding="utf-8")
     (run / "config.yaml").write_text(
-        f"data: {{name: grammar, pairs: 20000}}\nbatching: {{max_tokens: 800}}\nseed: {seed}\n",
+        "data: {_target_: nmt.data.text.TextCorpus, name: invented, source: en, target: de, train_src: t.en,\n"
+        "       train_tgt: t.de, test_src: t.en, test_tgt: t.de}\n"
+        f"batching: {{max_tokens: 800, max_pieces: 100}}\nseed: {seed}\n"
+        "model: {_target_: nmt.models.transformer.Transformer, _partial_: true, embedding_size: 6, heads: 3, layers: 1,\n"
+        "        feed_forward_size: 7, norm: pre, activation: relu, dropout: 0.0, attention_dropout: 0.0,\n"
+        "        tie_embeddings: none}\n",
         encoding="utf-8",
     )
     data = {"train_sha256": "ef56" * 16, "train": {"kept": 20_000}}
     (run / "data.json").write_text(json.dumps(data), encoding="utf-8")
-    lines = [{"update": 750, "target_pieces": 600_001, "seconds": 60.5}, {"update": 1500, "valid/nll": 0.5}]
-    lines.append({"update": 1500, "target_pieces": 1_200_003, "seconds": 121.7})
+    cost = {"rnn": 1.0, "bahdanau": 2.0, "luong": 1.5, "transformer": 1.2}[system]
+    lines: list[dict[str, Any]] = [
+        {"update": update, "target_pieces": 800 * update, "seconds": 0.1 * update, "cpu_seconds": 0.08 * cost * update}
+        for update in range(250, 1501, 250)
+    ]
+    lines.append({"update": 1500, "valid/nll": 0.5, "valid/bleu": 30.0, "target_pieces": 1_200_000})
     (run / "metrics.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines), encoding="utf-8")
     return run
+
+
+def systems_in(root: Path, labels: tuple[str, ...] = tuple(FAULTS), seeds: int = 1) -> list[System]:
+    runs = [write_run(root, label, seed) for label in labels for seed in range(1, seeds + 1)]
+    return group([read_result(run, invented_test()) for run in runs])
+
+
+def known() -> Known:
+    states = {"rnn": (128, 0), "bahdanau": (0, 128)}
+    return Known(invented_test(), "invented", ("en", "de"), None, None, states, [])
+
+
+def choices(pairs: str = "baseline", baseline: str | None = None, trials: int = 99) -> Choices:
+    return Choices(baseline, pairs, Ends((1, 19), (40, None)), Resampling(resamples=99, trials=trials))
+
+
+RECORD = {"command": "python -m nmt.compare", "commit": "0123abc", "date": "2001-02-03", "machine": "a machine"}
+
+
+def report_of(systems: list[System], pairs: str = "baseline", **changed: Any) -> dict[str, Any]:
+    report = compared(systems, changed.pop("variants", []), known()._replace(**changed), choices(pairs), RECORD)
+    return {**report, "notes": ["a note"], "failures": []}

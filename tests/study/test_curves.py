@@ -13,8 +13,8 @@ def test_only_validations_with_bleu_are_points_and_a_cut_line_is_left_out(tmp_pa
         '{"update": 4, "valid/',
     ]
     (tmp_path / "metrics.jsonl").write_text("\n".join(lines))
-    assert read_curve(tmp_path / "metrics.jsonl") == [(20, 7.5)]
-    assert read_curve(tmp_path / "absent.jsonl") == []
+    assert read_curve(tmp_path) == [(20, 7.5)]
+    assert read_curve(tmp_path / "absent") == read_curve(None) == []
 
 
 def test_a_curve_of_one_point_and_one_of_many_are_drawn(tmp_path: Path) -> None:

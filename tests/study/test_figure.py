@@ -9,12 +9,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from nmt.data.corpus import TestSet
-from nmt.study.figure import draw_bleu_by_length, spread_apart
+from nmt.study.figure import draw_view, place, spread_apart
 from nmt.study.heatmap import draw_attention, layer_panels
-from nmt.study.results import group, read_result
-from nmt.study.sentence import choose_example, find_example
+from nmt.study.results import System
+from nmt.study.sentence import choose_example, find_example, spread
 from nmt.study.words import merge_pieces, piece_text, word_groups
-from tests.study.fakes import write_run
+from tests.study.fakes import report_of, systems_in
 
 
 class Map(NamedTuple):
@@ -28,37 +28,49 @@ def random_map(source: list[str], target: list[str], layers: int = 2, heads: int
     return Map(source, target, weights / weights.sum(axis=-1, keepdims=True))
 
 
-def test_the_figure_is_drawn_in_three_formats_and_the_same_bytes_each_time(tmp_path):
-    systems = group([read_result(write_run(tmp_path, system)) for system in ("rnn", "luong")])
-    png = draw_bleu_by_length(systems, tmp_path / "a" / "curve")
+@pytest.fixture
+def report(tmp_path):
+    return report_of(systems_in(tmp_path, ("rnn", "luong"), seeds=2))
+
+
+def test_the_figure_is_drawn_in_three_formats_and_the_same_bytes_each_time(tmp_path, report):
+    png = draw_view(report, report["views"][0], tmp_path / "a" / "curve")
     assert png.read_bytes()[:8] == b"\x89PNG\r\n\x1a\n"
-    draw_bleu_by_length(systems, tmp_path / "b" / "curve")
+    draw_view(report, report["views"][0], tmp_path / "b" / "curve")
     for suffix in (".png", ".svg", ".pdf"):
         first, second = (tmp_path / place / f"curve{suffix}" for place in "ab")
         assert first.read_bytes() == second.read_bytes()
 
 
-def test_the_svg_names_every_system_and_n(tmp_path):
-    systems = group([read_result(write_run(tmp_path, system)) for system in ("rnn", "luong")])
-    draw_bleu_by_length(systems, tmp_path / "curve")
+def test_the_svg_names_every_system_and_n_and_what_was_trained_on(tmp_path, report):
+    view = report["views"][0] | {
+        "cap": {"at": 37, "label": "trained up to 37"},
+        "training": [0.5, 0.3, 0.2, 0, 0, 0, 0],
+    }
+    draw_view(report, view, tmp_path / "curve")
     svg = (tmp_path / "curve.svg").read_text(encoding="utf-8")
-    for text in ("rnn", "luong", "n=500", "n=53", "BLEU by source length"):
+    for text in ("rnn", "luong", "n=130", "n=7", "BLEU by source words", "trained up to 37", "50%", "mean of 2 seeds"):
         assert text in svg
 
 
+def test_a_length_stands_in_its_bin():
+    bins = [{"low": 1, "high": 10}, {"low": 10, "high": 20}, {"low": 30, "high": None}]
+    assert [place(n, bins) for n in (1, 10, 15, 25, 30, 40, 400)] == [-0.5, 0.5, 1.0, 1.5, 1.5, 2.0, 2.5]
+
+
 def test_a_name_that_looks_like_mathematics_is_text(tmp_path):
-    run = write_run(tmp_path)
-    result = read_result(run)
-    result.evaluation["system"] = "$x_{"
-    draw_bleu_by_length(group([result]), tmp_path / "curve")
+    (system,) = systems_in(tmp_path, ("rnn",))
+    report = report_of([System("$x_{", system.results)])
+    draw_view(report, report["views"][0], tmp_path / "curve")
     assert "$x_{" in (tmp_path / "curve.svg").read_text(encoding="utf-8")
 
 
-def test_systems_without_any_bleu_still_make_a_figure(tmp_path):
-    result = read_result(write_run(tmp_path))
-    for row in result.evaluation["by_length"]:
-        row |= {"bleu": None, "interval": None}
-    assert draw_bleu_by_length(group([result]), tmp_path / "curve").is_file()
+def test_systems_without_any_bleu_still_make_a_figure(tmp_path, report):
+    view = report["views"][0]
+    for rows in view["scores"].values():
+        for row in rows:
+            row |= {"bleu": None, "interval": None, "seeds": [None, None]}
+    assert draw_view(report, view, tmp_path / "curve").is_file()
 
 
 @given(st.lists(st.floats(0, 100), max_size=11), st.floats(0.1, 20))
@@ -145,3 +157,9 @@ def test_the_users_sentence_finds_its_reference_in_the_test_set():
     test = TestSet("test", ["a b", "c"], [["d e", "f"]], [((0, 0),), ()])
     assert find_example(test, "a b") == ("a b", "d e", ((0, 0),))
     assert find_example(test, "new") == ("new", None, ())
+
+
+def test_sentences_to_look_at_are_spread_over_the_lengths():
+    assert spread(range(40), 5) == [1, 11, 20, 29, 39]
+    assert spread([7, 0, 5, 6], 5) == [2, 3, 0]
+    assert spread([7, 0, 5, 6], 1, among=[0, 1, 3]) == [3]

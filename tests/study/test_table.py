@@ -1,54 +1,76 @@
-"""The table as text, Markdown and JSON. All numbers are invented."""
+"""The tables as text, Markdown, LaTeX and CSV. All translations are invented."""
 
+import csv
+import io
 import json
+from pathlib import Path
 
 import pytest
 
 from nmt.study.fairness import fairness
-from nmt.study.results import group, read_result
-from nmt.study.table import Comparison, as_json, length_grid, markdown_page, summary_grid, text_table
-from tests.study.fakes import INVENTED, write_run
-
-RECORD = {"command": "python -m nmt.compare", "commit": "0123abc", "date": "2001-02-03", "machine": "a machine"}
+from nmt.study.notes import notes
+from nmt.study.render import as_csv, as_latex, as_markdown, as_text
+from nmt.study.report import Texts, terminal, write_report
+from nmt.study.results import System
+from nmt.study.table import Grid, grids, length_grid, significance_grid, systems_grid
+from tests.study.fakes import FAULTS, report_of, systems_in
 
 
 @pytest.fixture
 def systems(tmp_path):
-    return group([read_result(write_run(tmp_path, system)) for system in INVENTED])
+    return systems_in(tmp_path)
 
 
-def test_each_system_has_one_row_in_each_block(systems):
-    for grid in (summary_grid(systems), length_grid(systems)):
-        assert [row[0] for row in grid.rows] == list(INVENTED)
+@pytest.fixture(scope="module")
+def report(tmp_path_factory):
+    return report_of(systems_in(tmp_path_factory.mktemp("runs")))
+
+
+def test_each_system_has_one_row_in_each_block(report):
+    for grid in (systems_grid("", report["systems"]), length_grid(report["views"][0], report["views"][0]["scores"])):
+        assert [row[0] for row in grid.rows] == list(FAULTS)
         assert all(len(row) == len(grid.header) for row in grid.rows)
 
 
-def test_the_header_of_a_bin_holds_its_n_and_a_mark_under_a_hundred(systems):
-    header = length_grid(systems).header
-    assert header[1] == "1–9\nn=500"
-    assert header[-1] == "60+\nn=53*"
+def test_every_table_is_rectangular(report):
+    for grid in grids(report):
+        assert {len(row) for row in grid.rows} == {len(grid.header)}, grid.title
 
 
-def test_a_bin_without_bleu_is_a_dash(systems):
-    assert length_grid(systems).rows[0][-1] == "–"
+def test_the_header_of_a_bin_holds_its_n_and_a_mark_under_a_hundred(report):
+    header = length_grid(report["views"][0], report["views"][0]["scores"]).header
+    assert (header[1], header[-1]) == ("1–9\nn=130", "60+\nn=7*")
 
 
-def test_an_empty_bin_is_no_column(systems):
-    for system in systems:
-        system.results[0].evaluation["by_length"][-1] |= {"n": 0, "bleu": None, "interval": None}
-    assert length_grid(systems).header[-1] == "50–59\nn=150"
+def test_the_numbers_that_reach_the_decoder_are_shown_where_known(report):
+    grid = systems_grid("", report["systems"])
+    assert [row[grid.header.index("state")] for row in grid.rows] == ["128", "128 n", "–", "–"]
 
 
-def test_columns_of_the_text_stand_under_each_other(systems):
-    block = text_table(Comparison(systems, RECORD)).split("\n\n")[0].split("\n")
-    ends = {line.index("]") for line in block[2:]}
-    assert len(ends) == 1
-    assert len(block[1]) == max(map(len, block))
+def test_a_bin_without_bleu_is_a_dash(report):
+    view = report["views"][0]
+    scores = {"rnn": [view["scores"]["rnn"][0] | {"bleu": None, "interval": None}, *view["scores"]["rnn"][1:]]}
+    assert length_grid(view, scores).rows[0][1] == "–"
 
 
-def test_the_text_says_how_it_was_made(systems):
-    text = text_table(Comparison(systems, RECORD))
-    for fact in ("2,153 sentences", "ab12ab12ab12", "0123abc", "2001-02-03", "a machine", "nrefs:1", "beam 5"):
+def test_stars_stand_where_both_tests_say_so(report):
+    grid = significance_grid(report)
+    assert grid.header[:2] == ["difference", "all"]
+    assert grid.rows[0][0] == "bahdanau - rnn"
+    assert "*" in grid.rows[0][grid.header.index("40–49")]
+    assert not any("*" in row[grid.header.index("60+")] for row in grid.rows)  # 7 sentences: no claim
+
+
+def test_columns_of_the_text_stand_under_each_other(report):
+    lines = as_text(systems_grid("", report["systems"])).split("\n")
+    assert len({line.index("]") for line in lines[2:]}) == 1
+    assert len(lines[1]) == max(map(len, lines))
+
+
+def test_the_terminal_shows_the_result_first(report):
+    text = terminal({**report, "notes": notes(report, [], [])})
+    assert text.startswith("* bahdanau leads rnn by ")
+    for fact in ("613 sentences", "0123abc", "2001-02-03", "a machine", "nrefs:1", "beam 5", "13a tokens", "one seed"):
         assert fact in text
 
 
@@ -56,39 +78,64 @@ def test_warnings_that_all_share_are_said_once(systems):
     for system in systems:
         system.results[0].evaluation["warnings"].append("odd references")
     systems[0].results[0].evaluation["warnings"].append("only mine")
-    text = text_table(Comparison(systems, RECORD))
-    assert text.count("Warning (all): odd references") == text.count("Warning (rnn): only mine") == 1
+    found = notes(report_of(systems), ["x: broke"], ["said"])
+    assert [line for line in found if "odd references" in line] == ["Warning (all): odd references"]
+    assert "Warning (rnn): only mine" in found
+    assert {"said", "Missing: x: broke"} <= set(found)
 
 
-def test_markdown_rows_have_as_many_cells_as_their_header(systems):
-    rows = [line for line in markdown_page(Comparison(systems, RECORD)).split("\n") if line.startswith("|")]
-    assert {row.replace("\\|", "").count("|") for row in rows} == {10, 9}
+def test_markdown_rows_have_as_many_cells_as_their_header(report):
+    for grid in grids(report):
+        rows = as_markdown(grid).split("\n")
+        assert {row.replace("\\|", "").count("|") for row in rows} == {len(grid.header) + 1}
 
 
-def test_markdown_shows_the_interval_of_each_bin(systems):
-    assert "41.0<br>[39.6, 42.4]" in markdown_page(Comparison(systems, RECORD))
+def test_markdown_and_latex_show_the_interval_below_the_score():
+    grid = Grid("", ["a", "b\nn=3"], [["x_1", "41.0\n[39.6, 42.4]"]])
+    assert "41.0<br>\\[39.6, 42.4\\]" in as_markdown(grid)
+    assert as_latex(grid).split("\n")[3:8] == [
+        r"a & b \\", r" & n=3 \\", r"\midrule", r"x\_1 & 41.0 \\", r" & [39.6, 42.4] \\",
+    ]  # fmt: skip
 
 
-def test_names_cannot_break_the_markdown(systems):
-    odd = [systems[0].__class__("a|b*c", systems[0].results)]
-    assert "| a\\|b\\*c |" in markdown_page(Comparison(odd, RECORD))
+def test_names_cannot_break_the_markdown_or_latex():
+    grid = Grid("", ["a"], [["a|b*c%&$"]])
+    assert "| a\\|b\\*c%&$ |" in as_markdown(grid)
+    assert r"a|b$^{*}$c\%\&\$" in as_latex(grid)
 
 
-def test_json_is_strict_and_round_trips(systems):
-    text = json.dumps(as_json(Comparison(systems, RECORD)), allow_nan=False)
-    again = json.loads(text)
-    assert again["systems"][0]["by_length"][1]["bleu"] == 41.0
-    assert again["systems"][0]["by_length"][-1]["descriptive"] is True
-    assert again["parameter_ratio"] == pytest.approx(409_000 / 397_000)
+def test_csv_spreads_lists_over_columns_and_reads_back():
+    rows = [{"system": 'a "b", c', "bleu": 1.25, "interval": [0.5, 2.0]}, {"system": "d", "interval": None}]
+    read = list(csv.DictReader(io.StringIO(as_csv(rows))))
+    assert read[0] | {"interval": ""} == {
+        "system": 'a "b", c', "bleu": "1.25", "interval_1": "0.5", "interval_2": "2.0", "interval": "",
+    }  # fmt: skip
+
+
+def test_the_json_is_strict_and_has_every_number(tmp_path: Path, report):
+    write_report(report, Texts(None, None), [], tmp_path / "out")
+    read = json.loads((tmp_path / "out" / "comparison.json").read_text(encoding="utf-8"))
+    assert read["views"][0]["bins"][-1]["descriptive"] is True
+    assert read["parameter_ratio"] == pytest.approx(409_000 / 397_000)
+    bins = list(csv.DictReader((tmp_path / "out" / "tables" / "bins.csv").open(encoding="utf-8")))
+    assert float(bins[0]["bleu"]) == read["views"][0]["scores"]["rnn"][0]["bleu"]
+    html = (tmp_path / "out" / "comparison.html").read_text(encoding="utf-8")
+    assert "bahdanau leads rnn" in html
+
+
+def test_without_text_no_sentence_is_in_any_file(tmp_path: Path, report):
+    write_report(report, Texts(None, None), [], tmp_path / "out")
+    for file in (tmp_path / "out").rglob("*"):
+        if file.is_file():
+            assert b"the old dog" not in file.read_bytes().lower(), file
 
 
 def test_seeds_are_shown_as_mean_and_range(tmp_path):
-    results = [read_result(write_run(tmp_path, "rnn", seed)) for seed in (1, 2)]
-    results[0].evaluation["metrics"]["bleu"]["score"] = 20.0
-    results[1].evaluation["metrics"]["bleu"]["score"] = 23.0
-    grid = summary_grid(group(results))
+    grid = systems_grid("", report_of(systems_in(tmp_path, seeds=2))["systems"])
     row = dict(zip(grid.header, grid.rows[0], strict=True))
-    assert (row["seeds"], row["BLEU"], row["updates"]) == ("2", "21.5 (20.0–23.0)", "1,500")
+    assert (row["seeds"], row["updates"]) == ("2", "1,500")
+    low, high = map(float, row["seeds' BLEU"].split("–"))
+    assert low <= float(row["BLEU"].split()[0]) <= high
 
 
 def test_what_is_the_same_for_all_is_said(systems):
@@ -111,7 +158,7 @@ def test_what_differs_is_shouted(systems):
     data, updates, batches, parameters = fairness(systems)
     assert data.startswith("TRAINING DATA DIFFER")
     assert "bahdanau 700" in updates
-    assert batches == "BATCHES DIFFER in max_tokens."
+    assert batches == "BATCHES DIFFER in max_tokens, max_pieces."
     assert parameters.startswith("PARAMETERS DIFFER by 101.5%")
 
 
@@ -119,3 +166,11 @@ def test_seeds_in_the_batching_are_no_difference(systems):
     for number, system in enumerate(systems):
         system.results[0].training.settings["batching"]["seed"] = number
     assert fairness(systems)[2].startswith("Same batches")
+
+
+def test_a_system_alone_has_tables_and_nothing_to_test(tmp_path):
+    (system,) = systems_in(tmp_path, ("rnn",))
+    report = report_of([System("alone", system.results)])
+    assert report["significance"] is None
+    assert report["headlines"] == []
+    assert [grid.title for grid in grids(report)][:2] == ["Systems", "BLEU by source words"]

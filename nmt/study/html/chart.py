@@ -89,7 +89,11 @@ def steps(top: float, most: int = 6) -> list[float]:
 
 def height_axis(frame: Frame, ceiling: float, title: str) -> str:
     """Lines across at round values, and what they measure."""
-    parts = [text(frame.left - 8 if frame.named else 2, frame.top - 4, title, "axis", anchor="end" if frame.named else "start")]
+    parts = [
+        text(
+            frame.left - 8 if frame.named else 2, frame.top - 4, title, "axis", anchor="end" if frame.named else "start"
+        )
+    ]
     for value in steps(ceiling):
         y = frame.y(value, ceiling)
         parts.append(f'<path class="grid" d="M{frame.left} {y:.1f}H{frame.end:g}"/>')

@@ -28,14 +28,21 @@ def head(report: Report) -> str:
     test = report["test"]
     pair = [test.get("source_language"), test.get("target_language")]
     facts = [f"{test['data']}/{test['name']}", *([" → ".join(pair)] if all(pair) else [])]
-    facts += [f"{test['sentences']:,} sentences", *([report["record"]["date"][:10]] if report["record"].get("date") else [])]
+    facts += [
+        f"{test['sentences']:,} sentences",
+        *([report["record"]["date"][:10]] if report["record"].get("date") else []),
+    ]
     found = [
         f'<p class="{"headline" if place == 0 else "also"}">{escape(headline["sentence"])}'
         f"{' <em>Descriptive only: a group has fewer than 100 sentences.</em>' if headline.get('descriptive') else ''}</p>"
         for place, headline in enumerate(report.get("headlines") or [])
     ]
     limits = notes(report.get("limits") or [], "limits")
-    shown = f'<aside aria-label="What this does not show"><h2>What this does not show</h2>{limits}</aside>' if limits else ""
+    shown = (
+        f'<aside aria-label="What this does not show"><h2>What this does not show</h2>{limits}</aside>'
+        if limits
+        else ""
+    )
     return (
         f"<header><h1>{escape(report['title'])}</h1>"
         f'<p class="facts">{" · ".join(f"<bdi>{escape(fact)}</bdi>" for fact in facts)}</p></header>\n'
@@ -70,7 +77,18 @@ def significance_section(report: Report, systems: Sequence[str]) -> str:
         "*: both Holm-adjusted p values, of the paired bootstrap and of approximate randomisation, are under 0.05.",
         f"Holm's correction {found['holm']}; {found['resamples']:,} resamples, {found['trials']:,} trials, seed {found['seed']}.",
     ]
-    header = ["pair", "bin", "n", "difference", "95% interval", "p bootstrap", "Holm", "p randomisation", "Holm", "p sacreBLEU"]
+    header = [
+        "pair",
+        "bin",
+        "n",
+        "difference",
+        "95% interval",
+        "p bootstrap",
+        "Holm",
+        "p randomisation",
+        "Holm",
+        "p sacreBLEU",
+    ]
     rows = [
         [
             f"{test['b']} − {test['a']}",
@@ -107,7 +125,7 @@ def _difference(test: Mapping[str, Any] | None) -> str:
     if test is None or test["difference"] is None:
         return NONE
     if test["identical"]:
-        return Markup('0.0<br><small>same output</small>')
+        return Markup("0.0<br><small>same output</small>")
     star = '<b class="star" title="both Holm-adjusted p under 0.05">*</b>' if test["significant"] else ""
     return Markup(f"{signed(test['difference'])}{star}<br><small>{bounds(test['interval'])}</small>")
 
@@ -189,7 +207,9 @@ def notes_section(report: Report) -> str:
         *signatures,
     ]
     rows = "".join(
-        f'<tr><th scope="row">{escape(name)}</th><td><code>{escape(value)}</code></td></tr>' for name, value in facts if value
+        f'<tr><th scope="row">{escape(name)}</th><td><code>{escape(value)}</code></td></tr>'
+        for name, value in facts
+        if value
     )
     label = "How this report was made"
     record_table = scroll(f'<table class="record"><caption>{label}</caption><tbody>{rows}</tbody></table>', label)

@@ -30,7 +30,7 @@ def signed(value: float | None, digits: int = 1) -> str:
 
 
 def bounds(interval: Sequence[float] | None, digits: int = 1) -> str:
-    """"[95.8, 97.5]"; nothing where there is no interval."""
+    """ "[95.8, 97.5]"; nothing where there is no interval."""
     return "" if interval is None else f"[{fixed(interval[0], digits)}, {fixed(interval[1], digits)}]"
 
 
@@ -56,7 +56,9 @@ def table(caption: str, header: Sequence[object], rows: Sequence[Sequence[object
         for row in rows
     )
     caption_row = f"<caption>{lines(caption)}</caption>"
-    return scroll(f"<table>{caption_row}<thead><tr>{head}</tr></thead><tbody>\n{body}</tbody></table>", caption, classes)
+    return scroll(
+        f"<table>{caption_row}<thead><tr>{head}</tr></thead><tbody>\n{body}</tbody></table>", caption, classes
+    )
 
 
 def notes(texts: Sequence[str], classes: str = "notes") -> str:

@@ -1,0 +1,62 @@
+"""What a reader must know to believe a table: fairness, test set, search, signatures, warnings, and what made it."""
+
+from collections.abc import Sequence
+from typing import Any
+
+Report = dict[str, Any]
+
+
+def notes(report: Report, failures: Sequence[str], said: Sequence[str]) -> list[str]:
+    """Sentences, one a line; `said` are the comparison's own remarks."""
+    test, made = report["test"], report["record"]
+    count = len(test["references_sha256"])
+    checksums = ", ".join(one[:12] for one in test["references_sha256"])
+    lines = [
+        *report["fairness"],
+        f"Test set: {test['data']}/{test['name']}, {test['sentences']:,} sentences, source sha256 "
+        f"{test['source_sha256'][:12]}, {count} reference{'s' * (count > 1)} ({checksums}). "
+        "Lengths are 13a tokens of the raw source.",
+        _search(report["systems"]),
+        f"BLEU: {report['signatures']['bleu']}; chrF2: {report['signatures']['chrf']}. [ ]: 95% bootstrap interval.",
+        *_capped(report["systems"]),
+        *said,
+        *(f"Warning ({label}): {text}" for label, text in _warnings(report["systems"])),
+        *(f"Missing: {failure}" for failure in failures),
+    ]
+    lines.append(
+        f"Made {made.get('date') or 'at an unknown date'} at commit {made.get('commit') or 'unknown'} "
+        f"on {made.get('machine') or 'an unknown machine'}."
+    )
+    return lines
+
+
+def _search(systems: Sequence[Report]) -> str:
+    known = [system["search"] for system in systems if system["search"] is not None]
+    if not known:
+        return "Search: not known."
+    first = known[0]
+    words = f"beam {first['beam']}, length penalty {first['length_penalty']:g}"
+    words += f", at most {first['max_ratio']:g} x source + {first['max_extra']} pieces"
+    if len(known) < len(systems):
+        return f"Search: not known for every system; the first known: {words}."
+    same = all(search == first for search in known)
+    return f"{'Same search for all' if same else 'SEARCH SETTINGS DIFFER; the first'}: {words}."
+
+
+def _capped(systems: Sequence[Report]) -> list[str]:
+    """Outputs cut at the cap: they alone can make a curve fall."""
+    counts = {system["system"]: system["capped"] for system in systems if system["capped"]}
+    if not counts:
+        return []
+    listed = ", ".join(f"{label} {count:,.0f}" for label, count in counts.items())
+    return [f"Outputs as long as the search allows (capped): {listed}."]
+
+
+def _warnings(systems: Sequence[Report]) -> list[tuple[str, str]]:
+    """Warnings of the evaluations; one that all systems share is said once."""
+    owners: dict[str, list[str]] = {}
+    for system in systems:
+        for warning in system["warnings"]:
+            owners.setdefault(warning, []).append(system["system"])
+    every = {system["system"] for system in systems}
+    return [("all" if set(labels) == every else ", ".join(labels), text) for text, labels in owners.items()]

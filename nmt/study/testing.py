@@ -1,0 +1,79 @@
+"""Which systems differ, in which range of length: two tests a pair and bin, corrected for how many there are."""
+
+from collections.abc import Sequence
+from itertools import combinations
+from typing import Any
+
+import numpy as np
+
+from nmt.errors import ConfigError
+from nmt.evaluation.significance import PairedTest, Resampling, holm, paired_tests
+from nmt.study.scoring import FEW, Rows
+from nmt.study.views import View
+
+LEVEL = 0.05
+EVERYTHING = "all"  # what the whole test set is called among the bins
+
+
+def pairs_of(labels: Sequence[str], baseline: str, pairs: str) -> list[tuple[int, int]]:
+    """Which to test: each system against the baseline, or all pairs; the first of a pair is the one to be beaten."""
+    if pairs == "all":
+        return list(combinations(range(len(labels)), 2))
+    if pairs != "baseline":
+        raise ConfigError(f"pairs={pairs} is unknown: use baseline or all")
+    place = labels.index(baseline)
+    return [(place, other) for other in range(len(labels)) if other != place]
+
+
+def significance(
+    rows: dict[str, Rows], view: View, baseline: str, pairs: str, settings: Resampling
+) -> dict[str, Any] | None:
+    """All tests as plain values; None where there is nothing to test.
+
+    The whole test set is a family of tests of its own; the bins of one pair are another, or those of all pairs. Bins
+    that only describe (under 100 sentences) are tested but belong to no family, and carry no claim.
+    """
+    labels = list(rows)
+    chosen = pairs_of(labels, baseline, pairs)
+    if not chosen:
+        return None
+    whole = np.arange(len(view.lengths))
+    parts = [(EVERYTHING, whole), *zip([where.label for where in view.bins], view.members, strict=True)]
+    tests: list[dict[str, Any]] = []
+    for name, members in parts:
+        found = paired_tests([rows[label].of(members).bleu for label in labels], chosen, settings)
+        tests += [
+            _described(view.name, name, labels[a], labels[b], len(members), one)
+            for (a, b), one in zip(chosen, found, strict=True)
+        ]
+    for family in _families(tests, by_pair=pairs == "baseline"):
+        for way in ("bootstrap", "randomisation"):
+            for test, adjusted in zip(family, holm([test[f"p_{way}"] for test in family]), strict=True):
+                test[f"holm_{way}"] = adjusted
+    for test in tests:
+        adjusted = [test.setdefault(f"holm_{way}") for way in ("bootstrap", "randomisation")]
+        test["significant"] = all(p is not None and p < LEVEL for p in adjusted)
+    claims = sum(len(members) >= FEW for members in view.members)
+    bins = f"the {claims} bins of {FEW} sentences or more of " + (
+        "each pair" if pairs == "baseline" else f"all {len(chosen)} pairs"
+    )
+    return {
+        "holm": f"over {bins}; the whole test set over its {len(chosen)} pairs",
+        "resamples": settings.resamples,
+        "trials": settings.trials,
+        "seed": settings.seed,
+        "tests": tests,
+    }
+
+
+def _described(view: str, name: str, a: str, b: str, n: int, test: PairedTest) -> dict[str, Any]:
+    return {"view": view, "bin": name, "a": a, "b": b, "n": n, **test._asdict(), "interval": list(test.interval)}
+
+
+def _families(tests: Sequence[dict[str, Any]], by_pair: bool) -> list[list[dict[str, Any]]]:
+    whole = [test for test in tests if test["bin"] == EVERYTHING]
+    bins = [test for test in tests if test["bin"] != EVERYTHING and test["n"] >= FEW]
+    if not by_pair:
+        return [whole, bins]
+    pairs = dict.fromkeys((test["a"], test["b"]) for test in tests)
+    return [whole, *([test for test in bins if (test["a"], test["b"]) == pair] for pair in pairs)]

@@ -1,0 +1,87 @@
+"""Rows beside the main ones: the same weights under other searches, and earlier weights at equal CPU time.
+
+Equal updates favour what is slow, equal time what is fast (Bahdanau's systems: 2.08 times the updates for the one
+without attention); a reader is shown both.
+"""
+
+import re
+from collections.abc import Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+from nmt.study.progress import clock
+from nmt.study.results import Result, System, Training, logged
+
+KEPT = "kept"  # the folder of a run's earlier weights
+EQUAL_TIME = "equal-time"
+
+
+class Variant(NamedTuple):
+    """One more evaluation of one run."""
+
+    system: str  # the row's name
+    of: Result
+    checkpoint: Path
+    folder: Path  # where its evaluation goes
+    settings: tuple[str, ...]  # of nmt.evaluate
+    training: Training
+
+
+def other_searches(systems: Sequence[System], searches: Sequence[str]) -> list[Variant]:
+    """For each of our runs and each search, written as settings of nmt.evaluate: "beam=1", "beam=10 length_penalty=0"."""
+    found = []
+    for search in searches:
+        settings = tuple(search.split())
+        slug = re.sub(r"[^\w.=-]+", "-", "-".join(settings))
+        for system in systems:
+            for result in system.results:
+                if result.run_dir is not None:
+                    name = f"{system.label}, {' '.join(settings)}"
+                    folder = result.run_dir / "evaluation" / slug
+                    found.append(Variant(name, result, result.run_dir, folder, settings, result.training))
+    return found
+
+
+def equal_time(systems: Sequence[System]) -> tuple[list[Variant], str]:
+    """The latest kept weights of each run that cost no more CPU time than the cheapest system did in all.
+
+    With a note, empty where there is nothing to say: which systems have no such weights.
+    """
+    seconds = {system.label: system.mean(lambda result: result.training.cpu_seconds) for system in systems}
+    known = {label: value for label, value in seconds.items() if value}
+    if len(known) < 2:
+        return [], ""
+    cheapest = min(known, key=known.__getitem__)
+    budget = known[cheapest]
+    found, missing = [], []
+    for system in systems:
+        if system.label == cheapest or system.label not in known:
+            continue
+        earlier = [(result, _within(result, budget)) for result in system.results]
+        if not all(row for _, row in earlier):
+            missing.append(system.label)
+            continue
+        name = f"{system.label} at {cheapest}'s CPU time ({clock(budget)})"
+        for result, row in earlier:
+            if row is not None and result.run_dir is not None:
+                checkpoint, training = row
+                folder = result.run_dir / "evaluation" / EQUAL_TIME
+                found.append(Variant(name, result, checkpoint, folder, (), training))
+    lacking = f"no row of equal time for {', '.join(missing)}: train with training.keep_every=N" if missing else ""
+    return found, lacking
+
+
+def _within(result: Result, budget: float) -> tuple[Path, Training] | None:
+    """The latest kept weights within a budget of CPU seconds, and the cost of their training."""
+    if result.run_dir is None:
+        return None
+    costs = {line["update"]: line for line in logged(result.run_dir) if "cpu_seconds" in line and "update" in line}
+    for file in sorted((result.run_dir / KEPT).glob("update-*.safetensors"), reverse=True):
+        update = int(file.stem.removeprefix("update-"))
+        after = [at for at in costs if at >= update]  # the first line at or after it: never too cheap
+        if after and costs[min(after)]["cpu_seconds"] <= budget:
+            line = costs[min(after)]
+            return file, result.training._replace(
+                updates=update, target_pieces=line["target_pieces"], cpu_seconds=line["cpu_seconds"], seconds=None
+            )
+    return None

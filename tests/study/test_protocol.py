@@ -1,0 +1,180 @@
+"""What is measured, and how. All translations are invented."""
+
+import numpy as np
+import pytest
+from sacrebleu.metrics import BLEU
+
+from nmt.data.corpus import Pair, TestSet
+from nmt.errors import ConfigError
+from nmt.evaluation.lengths import source_length
+from nmt.study.protocol import compared
+from nmt.study.results import Result, System, Training
+from nmt.study.testing import EVERYTHING
+from nmt.study.training_text import TrainingText
+from nmt.study.variants import equal_time, other_searches
+from nmt.study.views import views_of
+from tests.study.fakes import (
+    BINS,
+    FAULTS,
+    RECORD,
+    choices,
+    invented_test,
+    known,
+    report_of,
+    systems_in,
+    translations,
+)
+
+
+@pytest.fixture(scope="module")
+def report(tmp_path_factory):
+    return report_of(systems_in(tmp_path_factory.mktemp("runs"), seeds=2))
+
+
+def test_bins_are_by_the_source_and_the_same_for_every_system(report):
+    words = report["views"][0]
+    assert [where["n"] for where in words["bins"]] == list(BINS.values())
+    assert [where["source_tokens"] for where in words["bins"]] == [length * n for length, n in BINS.items()]
+
+
+def test_bleu_of_a_bin_is_sacrebleus_corpus_bleu_mean_over_seeds(report):
+    row = report["views"][0]["scores"]["rnn"][2]
+    inside = [at for at, source in enumerate(invented_test().sources) if source_length(source) == 23]
+    references = [[invented_test().references[0][at] for at in inside]]
+    seeds = [BLEU().corpus_score([translations("rnn", seed)[at] for at in inside], references) for seed in (1, 2)]
+    assert row["seeds"] == [score.score for score in seeds]
+    assert row["bleu"] == np.mean(row["seeds"])
+    assert row["brevity_penalty"] == np.mean([score.bp for score in seeds])
+    assert row["interval"][0] < row["bleu"] < row["interval"][1]
+
+
+def test_the_headline_is_the_difference_of_differences(report):
+    found = {one["system"]: one for one in report["headlines"]}
+    assert set(found) == set(FAULTS) - {"rnn"}
+    one = found["bahdanau"]
+    assert one["estimate"] == pytest.approx(one["gap_long"] - one["gap_short"])
+    assert (one["n_short"], one["n_long"]) == (250, 148)
+    assert len(one["seeds"]) == 2
+    assert one["interval"][0] > 0
+    assert "the gap grows with length" in one["sentence"]
+
+
+def test_a_tested_bin_has_both_tests_and_holms_correction(report):
+    tests = [test for test in report["significance"]["tests"] if test["b"] == "bahdanau"]
+    assert [test["bin"] for test in tests] == [EVERYTHING, "1–9", "10–19", "20–29", "30–39", "40–49", "50–59", "60+"]
+    for test in tests[1:6]:
+        for way in ("bootstrap", "randomisation"):
+            assert test[f"p_{way}"] <= test[f"holm_{way}"] <= 1
+    assert [test["holm_bootstrap"] for test in tests[6:]] == [None, None]  # 40 and 7 sentences: no claim
+
+
+def test_identical_outputs_are_never_different(tmp_path):
+    (system,) = systems_in(tmp_path, ("rnn",))
+    report = report_of([system, System("copy", system.results)], pairs="all")
+    for test in report["significance"]["tests"]:
+        assert (test["difference"], test["identical"], test["significant"]) == (0.0, True, False)
+        assert test["p_bootstrap"] == test["p_randomisation"] == test["p_sacrebleu"] == 1.0
+
+
+def test_systems_that_agree_in_one_bin_only_do_not_differ_there(tmp_path):
+    rnn, luong = systems_in(tmp_path, ("rnn", "luong"))
+    lengths = [source_length(source) for source in invented_test().sources]
+    both = zip(lengths, rnn.results[0].hypotheses, luong.results[0].hypotheses, strict=True)
+    mixed = Result(
+        luong.results[0].evaluation, Training(), tmp_path, None, [a if length == 23 else b for length, a, b in both]
+    )
+    tests = report_of([rnn, System("mixed", (mixed,))])["significance"]["tests"]
+    same = [test for test in tests if test["identical"]]
+    assert [test["bin"] for test in same] == ["20–29"]
+    assert same[0]["holm_bootstrap"] == same[0]["holm_randomisation"] == 1.0
+
+
+def test_all_pairs_are_corrected_together(tmp_path):
+    systems = systems_in(tmp_path)
+    every, against = (report_of(systems, pairs=pairs)["significance"]["tests"] for pairs in ("all", "baseline"))
+    assert len(every) == 2 * len(against)
+
+    def adjusted(tests):
+        return [t["holm_randomisation"] for t in tests if (t["a"], t["b"], t["bin"]) == ("rnn", "luong", "1–9")][0]
+
+    assert adjusted(every) >= adjusted(against)
+
+
+def test_sentences_of_two_words_are_no_certainty(tmp_path):
+    """BLEU is not defined where no line has four words: shown as such, without interval or star."""
+    (system,) = systems_in(tmp_path, ("rnn",))
+    test = TestSet("test", ["good day"] * 100, [["guten Tag"] * 100])
+    systems = [
+        System(label, (Result(system.results[0].evaluation, Training(), tmp_path, None, [text] * 100),))
+        for label, text in (("a", "guten Tag"), ("b", "schlechten Tag"))
+    ]
+    report = compared(systems, [], known()._replace(test=test), choices(), RECORD)
+    row = report["views"][0]["scores"]["a"][0]
+    assert (row["bleu"], row["interval"], row["chrf"]) == (None, None, 100.0)
+    assert "no 4-gram" in row["note"]
+    assert not any(test["significant"] for test in report["significance"]["tests"])
+
+
+def test_an_unknown_baseline_is_named(tmp_path):
+    with pytest.raises(ConfigError, match="baseline=x is none of the systems: rnn"):
+        compared(systems_in(tmp_path, ("rnn",)), [], known(), choices(baseline="x"), RECORD)
+
+
+def test_deciles_and_pieces_are_views_of_the_same_sentences():
+    sources = [f"w{' w' * n}" for n in range(30)]
+    views = views_of([*sources, " "], [2 * n for n in range(31)])
+    assert [view.name for view in views] == ["words", "deciles", "pieces"]
+    assert sum(len(inside) for inside in views[0].members) == 30
+    assert [len(inside) for inside in views[1].members] == [3] * 10
+
+
+def test_training_lengths_are_shares_and_end_at_a_line():
+    words, _, pieces = views_of(["a", "b " * 15, "c " * 25], [1, 20, 30])
+    text = TrainingText([3, 5, 12, 40], [4, 5, 15, 90], None, 100)
+    assert words.shares(text.lengths("words")) == [0.5, 0.25, 0.0]
+    assert text.cap("words") == {"at": 40, "label": "longest in training: 40"}
+    assert TrainingText([3], [4], 50, 100).cap("deciles")["label"] == "trained up to 50 words"
+    assert TrainingText([3], [95], None, 100).cap("pieces")["at"] == 100
+    assert pieces.shares(text.lengths("pieces")) == [0.5, 0.0, 0.0]
+
+
+def test_training_text_that_was_left_out_as_too_long_is_not_counted():
+    from nmt.study.training_text import training_text
+
+    class Letters:
+        def encode_batch(self, texts):
+            return [list(text.replace(" ", "")) for text in texts]
+
+    pairs = [Pair("a b", "c"), Pair("a b c", "d"), Pair("long", "e"), Pair("", "f")]
+    found = training_text(pairs, Letters(), Letters(), max_words=2, max_pieces=3)
+    assert (found.words, found.pieces) == ([2], [2])
+
+
+def test_equal_time_takes_the_latest_weights_that_are_not_dearer(tmp_path):
+    systems = systems_in(tmp_path, ("rnn", "bahdanau", "luong"))
+    for name, updates in (("bahdanau", (500, 750, 1000)), ("luong", (1250,))):
+        (tmp_path / name / "kept").mkdir()
+        for update in updates:
+            (tmp_path / name / "kept" / f"update-{update:07}.safetensors").touch()
+    rows, lacking = equal_time(systems)
+    assert [(row.system, row.checkpoint.stem) for row in rows] == [
+        ("bahdanau at rnn's CPU time (2:00)", "update-0000750")
+    ]
+    assert (rows[0].training.updates, rows[0].training.cpu_seconds) == (750, 120.0)
+    assert "luong" in lacking
+
+
+def test_each_search_is_a_row_of_each_run(tmp_path):
+    rows = other_searches(systems_in(tmp_path, ("rnn",), seeds=2), ["beam=1", "beam=10 length_penalty=0"])
+    assert [row.system for row in rows] == ["rnn, beam=1"] * 2 + ["rnn, beam=10 length_penalty=0"] * 2
+    assert rows[2].settings == ("beam=10", "length_penalty=0")
+    assert len({row.folder for row in rows}) == 4
+
+
+def test_variants_are_scored_but_neither_tested_nor_drawn(tmp_path):
+    rnn, luong = systems_in(tmp_path, ("rnn", "luong"))
+    report = report_of([rnn], variants=[System("rnn, beam=1", luong.results)])
+    assert report["significance"] is None
+    assert list(report["views"][0]["scores"]) == ["rnn"]
+    assert list(report["views"][0]["variants"]) == ["rnn, beam=1"]
+    assert [one["system"] for one in report["variants"]] == ["rnn, beam=1"]
