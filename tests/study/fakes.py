@@ -115,8 +115,8 @@ def known() -> Known:
     return Known(invented_test(), "invented", ("en", "de"), None, None, states, [])
 
 
-def choices(pairs: str = "baseline", baseline: str | None = None, trials: int = 99) -> Choices:
-    return Choices(baseline, pairs, Ends((1, 19), (40, None)), Resampling(resamples=99, trials=trials))
+def choices(pairs: str = "baseline", baseline: str | None = None, trials: int = 199) -> Choices:
+    return Choices(baseline, pairs, Ends((1, 19), (40, None)), Resampling(resamples=199, trials=trials))
 
 
 RECORD = {"command": "python -m nmt.compare", "commit": "0123abc", "date": "2001-02-03", "machine": "a machine"}
