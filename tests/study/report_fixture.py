@@ -1,5 +1,6 @@
 """An invented report: four systems, three seeds, three views, and sentences of 3 to 60 words that mean nothing."""
 
+import itertools
 import random
 from typing import Any
 
@@ -18,26 +19,30 @@ BLEU = {
 COUNTS = [352, 352, 352, 352, 352, 220, 84]
 EDGES = [1, 10, 20, 30, 40, 50, 60, None]
 LAYERS, HEADS = 3, 4
-SOURCE_WORDS = "the a old young dog house woman bird sees sings gives that because who under near red slowly today".split()
-TARGET_WORDS = "der die das alte junge Hund Haus Frau Vogel sieht singt gibt dass weil unter neben rote langsam heute".split()
+SOURCE_WORDS = (
+    "the a old young dog house woman bird sees sings gives that because who under near red slowly today".split()
+)
+TARGET_WORDS = (
+    "der die das alte junge Hund Haus Frau Vogel sieht singt gibt dass weil unter neben rote langsam heute".split()
+)
 
 
 def report(systems: list[str] = SYSTEMS) -> dict[str, Any]:
     """The report of a comparison as plain values."""
-    labels = [f"{low}–{high - 1}" if high else f"{low}+" for low, high in zip(EDGES, EDGES[1:], strict=False)]
+    labels = [f"{low}–{high - 1}" if high else f"{low}+" for low, high in itertools.pairwise(EDGES)]
     words = view("words", "source words", labels, EDGES, COUNTS, systems)
     words["cap"] = {"at": 50.0, "label": "longest training source: 50 words"}
     words["training"] = [0.22, 0.24, 0.21, 0.18, 0.147, 0.003, 0.0]
     tens = [1, 5, 8, 12, 17, 22, 28, 35, 43, 53, None]
-    tenths = [f"{low}–{high - 1}" if high else f"{low}–70" for low, high in zip(tens, tens[1:], strict=False)]
+    tenths = [f"{low}–{high - 1}" if high else f"{low}–70" for low, high in itertools.pairwise(tens)]
     pieces = [1, 15, 30, 45, 60, 75, 90, None]
-    spans = [f"{low}–{high - 1}" if high else f"{low}+" for low, high in zip(pieces, pieces[1:], strict=False)]
+    spans = [f"{low}–{high - 1}" if high else f"{low}+" for low, high in itertools.pairwise(pieces)]
     return {
         "title": f"BLEU by source length: {', '.join(systems)} on grammar",
         "headlines": [headline(name, place) for place, name in enumerate(systems) if name != "rnn"],
         "limits": [
-            "The cause: state size, gradient path and training lengths were not varied, so a gap that grows with length "
-            "is consistent with a bottleneck but does not prove one.",
+            "The cause: state size, gradient path and training lengths were not varied, so a gap that grows with "
+            "length is consistent with a bottleneck but does not prove one.",
             "Other text: the sentences come from a grammar with a small vocabulary.",
         ],
         "record": {
@@ -85,14 +90,30 @@ def view(
     name: str, axis: str, labels: list[str], edges: list[int | None], counts: list[int], systems: list[str]
 ) -> dict[str, Any]:
     bins = [
-        {"label": label, "low": low, "high": high, "n": n, "source_tokens": 9 * n, "reference_tokens": 9 * n, "descriptive": n < 100}
+        {
+            "label": label,
+            "low": low,
+            "high": high,
+            "n": n,
+            "source_tokens": 9 * n,
+            "reference_tokens": 9 * n,
+            "descriptive": n < 100,
+        }
         for label, low, high, n in zip(labels, edges, edges[1:], counts, strict=False)
     ]
     scores = {}
     for system in systems:
         values = np.interp(np.linspace(0, 6, len(bins)), range(7), curve(system))
         scores[system] = [score(float(value), n) for value, n in zip(values, counts, strict=False)]
-    return {"name": name, "axis": axis, "title": f"BLEU by {axis}", "bins": bins, "cap": None, "training": None, "scores": scores}
+    return {
+        "name": name,
+        "axis": axis,
+        "title": f"BLEU by {axis}",
+        "bins": bins,
+        "cap": None,
+        "training": None,
+        "scores": scores,
+    }
 
 
 def score(bleu: float, n: int) -> dict[str, Any]:
@@ -113,9 +134,19 @@ def score(bleu: float, n: int) -> dict[str, Any]:
 def headline(name: str, place: int) -> dict[str, Any]:
     estimate = 60.0 - 5.4 * place
     return {
-        "system": name, "baseline": "rnn", "short": "1–19", "long": "40+", "n_short": 704, "n_long": 656,
-        "estimate": estimate, "interval": [estimate - 2.1, estimate + 2.0], "seeds": [estimate] * 3,
-        "gap_short": 26.1, "gap_short_interval": [24.0, 28.1], "gap_long": 26.1 + estimate, "gap_long_interval": [80.0, 84.0],
+        "system": name,
+        "baseline": "rnn",
+        "short": "1–19",
+        "long": "40+",
+        "n_short": 704,
+        "n_long": 656,
+        "estimate": estimate,
+        "interval": [estimate - 2.1, estimate + 2.0],
+        "seeds": [estimate - 0.7, estimate + 0.2, estimate + 0.5],
+        "gap_short": 26.1,
+        "gap_short_interval": [24.0, 28.1],
+        "gap_long": 26.1 + estimate,
+        "gap_long_interval": [80.0, 84.0],
         "sentence": f"From short sentences (1–19 words) to long ones (40 and more), {name}'s lead over rnn grows by "
         f"{estimate:.1f} BLEU (95% interval {estimate - 2.1:.1f} to {estimate + 2:.1f}).",
         "descriptive": False,
@@ -131,9 +162,19 @@ def significance(systems: list[str], labels: list[str]) -> dict[str, Any]:
             difference = curve(name)[place % 7] - curve("rnn")[place % 7]
             tests.append(
                 {
-                    "view": "words", "bin": label, "a": "rnn", "b": name, "n": 352, "difference": difference,
-                    "interval": [difference - 2, difference + 2], "p_bootstrap": 0.0004, "p_randomisation": 0.0001,
-                    "p_sacrebleu": 0.001, "holm_bootstrap": 0.0028, "holm_randomisation": 0.031, "identical": False,
+                    "view": "words",
+                    "bin": label,
+                    "a": "rnn",
+                    "b": name,
+                    "n": 352,
+                    "difference": difference,
+                    "interval": [difference - 2, difference + 2],
+                    "p_bootstrap": 0.0004,
+                    "p_randomisation": 0.0001,
+                    "p_sacrebleu": 0.001,
+                    "holm_bootstrap": 0.0028,
+                    "holm_randomisation": 0.031,
+                    "identical": False,
                     "significant": abs(difference) > 5,
                 }
             )
@@ -142,21 +183,65 @@ def significance(systems: list[str], labels: list[str]) -> dict[str, Any]:
 
 def alignment(name: str, shift: int, labels: list[str]) -> dict[str, Any]:
     aer = 0.08 + 0.4 * shift
-    parts = [{"label": label, "n": 352, "aer": aer + 0.01 * place, "precision": 0.9, "recall": 0.9} for place, label in enumerate(labels)]
+    parts = [
+        {"label": label, "n": 352, "aer": aer + 0.01 * place, "precision": 0.9, "recall": 0.9}
+        for place, label in enumerate(labels)
+    ]
     way = "layer 2, mean of heads" if name == "transformer" else ""
-    return {"system": name, "way": way, "shift": shift, "gold": "test", "n": 2064, "aer": aer, "precision": 0.93, "recall": 0.9, "by_length": parts}
+    return {
+        "system": name,
+        "way": way,
+        "shift": shift,
+        "gold": "test",
+        "n": 2064,
+        "aer": aer,
+        "precision": 0.93,
+        "recall": 0.9,
+        "by_length": parts,
+    }
 
 
 def tables(systems: list[str], labels: list[str]) -> list[dict[str, Any]]:
-    header = ["system", "seeds", "parameters", "state", "updates", "target pieces", "CPU time", "BLEU", "chrF2", "TER", "capped"]
+    header = [
+        "system",
+        "seeds",
+        "parameters",
+        "state",
+        "updates",
+        "target pieces",
+        "CPU time",
+        "BLEU",
+        "chrF2",
+        "TER",
+        "capped",
+    ]
     rows = [
-        [name, "3", "345,319", "128", "2,000", "1.84 M", "1:46", f"{curve(name)[3]:.1f} ({curve(name)[3] - 1:.1f}–{curve(name)[3] + 1:.1f})", "97.8", "2.6", "2"]
+        [
+            name,
+            "3",
+            "345,319",
+            "128",
+            "2,000",
+            "1.84 M",
+            "1:46",
+            f"{curve(name)[3]:.1f} ({curve(name)[3] - 1:.1f}–{curve(name)[3] + 1:.1f})",
+            "97.8",
+            "2.6",
+            "2",
+        ]
         for name in systems
     ]
-    lengths = [[name, *(f"{value:.1f}\n[{value - 1:.1f}, {value + 1:.1f}]" for value in curve(name))] for name in systems]
+    lengths = [
+        [name, *(f"{value:.1f}\n[{value - 1:.1f}, {value + 1:.1f}]" for value in curve(name))] for name in systems
+    ]
     header_lengths = ["BLEU by source words", *(f"{label}\nn={n}" for label, n in zip(labels, COUNTS, strict=True))]
     return [
-        {"title": "Systems", "header": header, "rows": rows, "notes": ["Mean of three seeds; in brackets the lowest and the highest."]},
+        {
+            "title": "Systems",
+            "header": header,
+            "rows": rows,
+            "notes": ["Mean of three seeds; in brackets the lowest and the highest."],
+        },
         {"title": "BLEU by source words", "header": header_lengths, "rows": lengths, "notes": ["[ ]: 95% interval."]},
     ]
 
@@ -184,12 +269,16 @@ def explorer(count: int = 100, systems: list[str] = SYSTEMS) -> dict[str, Any]:
     for name in systems[1:]:
         shape = (LAYERS, HEADS) if name == "transformer" else (1, 1)
         maps[name] = [
-            {"reference": weights(source, target, gold, shape, numbers), "own": weights(source, target[:-1], (), shape, numbers)}
+            {
+                "reference": weights(source, target, gold, shape, numbers),
+                "own": weights(source, target[:-1], (), shape, numbers),
+            }
             for source, target, gold in made
         ]
     return {
         "sentences": [
-            {"source": " ".join(source), "reference": " ".join(target), "words": len(source)} for source, target, _ in made
+            {"source": " ".join(source), "reference": " ".join(target), "words": len(source)}
+            for source, target, _ in made
         ],
         "systems": [{"system": name, "attention": place > 0} for place, name in enumerate(systems)],
         "maps": maps,

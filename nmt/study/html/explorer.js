@@ -80,7 +80,7 @@
   const chooseLength = () => {
     const [, low, high] = GROUPS[pick.length.value];
     const fitting = data.sentences.map((sentence, place) => [place, sentence]).filter(([, { words }]) => low <= words && words < high);
-    const label = ({ words, source }) => `${words} words: ${source.length > 60 ? `${source.slice(0, 58)}…` : source}`;
+    const label = ({ words, source }) => `${words} words: ${source.length > 90 ? `${source.slice(0, 88)}…` : source}`;
     fill(pick.sentence, fitting.map(([place, sentence]) => [place, label(sentence)]), pick.sentence.value);
     pick.sentence.parentElement.hidden = false;
     chooseSystem();
@@ -92,7 +92,7 @@
     const shape = maps?.[pick.way.value]?.shape ?? [0, 0];
     for (const [place, name] of ["layer", "head"].entries()) {
       const numbered = [...Array(shape[place]).keys()].map((n) => [n, n + 1]);
-      fill(pick[name], numbered.length > 1 ? [["mean", "mean of all"], ...numbered] : [[0, 1]], pick[name].value);
+      fill(pick[name], [["mean", "mean of all"], ...(numbered.length > 1 ? numbered : [])], pick[name].value);
     }
     draw();
   };
@@ -161,7 +161,7 @@
       [...sides[name].children].forEach((word, place) => {
         const here = active?.[axis] === place;
         const weight = lit ? (axis === "s" ? map.weight(active.t, place) : map.weight(place, active.s)) : 0;
-        word.style.setProperty("--w", `${Math.round(100 * weight)}%`);
+        word.style.setProperty("--w", `${shade(weight)}%`);
         word.classList.toggle("on", here);
         word.setAttribute("aria-selected", here);
       });

@@ -30,7 +30,7 @@ def signed(value: float | None, digits: int = 1) -> str:
 
 
 def bounds(interval: Sequence[float] | None, digits: int = 1) -> str:
-    """"[95.8, 97.5]"; nothing where there is no interval."""
+    """ "[95.8, 97.5]"; nothing where there is no interval."""
     return "" if interval is None else f"[{fixed(interval[0], digits)}, {fixed(interval[1], digits)}]"
 
 
@@ -55,8 +55,10 @@ def table(caption: str, header: Sequence[object], rows: Sequence[Sequence[object
         f'<tr><th scope="row">{lines(row[0])}</th>{"".join(f"<td>{lines(cell)}</td>" for cell in row[1:])}</tr>\n'
         for row in rows
     )
-    caption_row = f"<caption>{lines(caption)}</caption>"
-    return scroll(f"<table>{caption_row}<thead><tr>{head}</tr></thead><tbody>\n{body}</tbody></table>", caption, classes)
+    caption_row = f"<caption><span>{lines(caption)}</span></caption>"
+    return scroll(
+        f"<table>{caption_row}<thead><tr>{head}</tr></thead><tbody>\n{body}</tbody></table>", caption, classes
+    )
 
 
 def notes(texts: Sequence[str], classes: str = "notes") -> str:
