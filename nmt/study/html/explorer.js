@@ -101,7 +101,7 @@
     active = null;
     for (const [name, box] of Object.entries(sides)) {
       box.replaceChildren(...map[name].map((word, place) => {
-        const option = make("span", { textContent: word, tabIndex: place ? -1 : 0, dir: "auto", role: "option" });
+        const option = make("span", { textContent: word, tabIndex: place ? -1 : 0, role: "option" });
         option.classList.toggle("end", word === "</s>");
         return option;
       }));
