@@ -21,6 +21,7 @@
   const hide = () => (tip.hidden = true);
 
   for (const chart of document.querySelectorAll("svg.chart")) {
+    const box = chart.parentElement; // an SVG that listens for focus becomes a stop of the Tab key itself
     const points = [...chart.querySelectorAll(".point")];
     const series = (point) => point.closest(".series");
     points.forEach((point, place) => {
@@ -49,14 +50,14 @@
       if (point) show(point);
       else hide();
     };
-    chart.addEventListener("pointerover", look);
-    chart.addEventListener("focusin", look);
+    box.addEventListener("pointerover", look);
+    box.addEventListener("focusin", look);
     for (const leaving of ["pointerleave", "focusout"])
-      chart.addEventListener(leaving, () => {
+      box.addEventListener(leaving, () => {
         stress(null);
         hide();
       });
-    chart.addEventListener("keydown", (event) => {
+    box.addEventListener("keydown", (event) => {
       const point = event.target.closest(".point");
       if (event.key === "Escape") hide();
       if (!point || !["ArrowLeft", "ArrowRight", "ArrowUp", "ArrowDown", "Home", "End"].includes(event.key)) return;

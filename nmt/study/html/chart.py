@@ -10,6 +10,8 @@ from nmt.study.html.marks import colour_class, dash, legend, marker
 from nmt.study.html.text import escape
 
 LONGEST_NAME = 22  # letters at the end of a line; the legend has the whole name
+ABOVE = 12.0  # pixels: where words above the plot stand
+TOP = 30.0  # pixels above the plot
 DENSE = 30  # points: beyond it only the one that is looked at has a marker
 
 
@@ -46,17 +48,17 @@ class Point(NamedTuple):
 
 
 class Line(NamedTuple):
-    index: int  # of the system, for colour and marker
+    place: int  # of the system, for colour and marker
     name: str
     points: list[Point]
 
 
-def frames(names: Sequence[str], height: float, below: float) -> tuple[Frame, Frame]:
-    """The drawing for wide screens and the one for phones, with `below` pixels under the plot."""
+def frames(names: Sequence[str], tall: float, below: float) -> tuple[Frame, Frame]:
+    """The drawing for wide screens and the one for phones: a plot `tall` pixels high with `below` under it."""
     longest = min(LONGEST_NAME, max(map(len, names), default=0))
-    height = max(height, len(names) * 15.0 + below + 40)
-    wide = Frame(960, height, 44, 48 + 8.0 * longest, 16, below, True)
-    return wide, Frame(360, height, 34, 10, 12, below, False)
+    tall = max(tall, 15.0 * len(names))
+    wide = Frame(960, TOP + tall + below, 44, 48 + 8.0 * longest, TOP, below, True)
+    return wide, Frame(360, TOP + tall + below, 34, 10, TOP, below, False)
 
 
 def chart(wide: str, narrow: str, names: Sequence[str]) -> str:
@@ -89,11 +91,7 @@ def steps(top: float, most: int = 6) -> list[float]:
 
 def height_axis(frame: Frame, ceiling: float, title: str) -> str:
     """Lines across at round values, and what they measure."""
-    parts = [
-        text(
-            frame.left - 8 if frame.named else 2, frame.top - 4, title, "axis", anchor="end" if frame.named else "start"
-        )
-    ]
+    parts = [text(0, ABOVE, title, "axis", anchor="start")]
     for value in steps(ceiling):
         y = frame.y(value, ceiling)
         parts.append(f'<path class="grid" d="M{frame.left} {y:.1f}H{frame.end:g}"/>')
@@ -108,14 +106,14 @@ def text(x: float, y: float, content: object, classes: str = "tick", anchor: str
 def draw_lines(frame: Frame, lines: Sequence[Line]) -> str:
     """Every line with its intervals, points and name."""
     labels = end_labels(frame, lines) if frame.named else {}
-    return "".join(_line(line) + labels.get(line.index, "") + "</g>" for line in lines if line.points)
+    return "".join(_line(line) + labels.get(line.place, "") + "</g>" for line in lines if line.points)
 
 
 def _line(line: Line) -> str:
     path = "L".join(f"{point.x:.1f} {point.y:.1f}" for point in line.points)
     dense = " dense" if len(line.points) > DENSE else ""
-    parts = [f'<g class="series{dense} {colour_class(line.index)}" data-s="{line.index}">']
-    parts.append(f'<path class="line" d="M{path}" stroke-dasharray="{dash(line.index)}"/>')
+    parts = [f'<g class="series{dense} {colour_class(line.place)}" data-s="{line.place}">']
+    parts.append(f'<path class="line" d="M{path}" stroke-dasharray="{dash(line.place)}"/>')
     for point in line.points:
         if point.interval:
             low, high = point.interval
@@ -124,14 +122,14 @@ def _line(line: Line) -> str:
         parts.append(
             f'<g class="point" tabindex="0" role="img" data-b="{place}"><title>{escape(point.text)}</title>'
             f'<circle class="reach" cx="{point.x:.1f}" cy="{point.y:.1f}" r="11"/>'
-            f"{marker(line.index, point.x, point.y, 'marker hollow' if point.hollow else 'marker')}</g>"
+            f"{marker(line.place, point.x, point.y, 'marker hollow' if point.hollow else 'marker')}</g>"
         )
     return "".join(parts)
 
 
 def end_labels(frame: Frame, lines: Sequence[Line]) -> dict[int, str]:
     """Names beside the ends of the lines, pushed apart where lines meet, within the height of the drawing."""
-    ends = sorted((line.points[-1].y, line.points[-1].x, line.index, line.name) for line in lines if line.points)
+    ends = sorted((line.points[-1].y, line.points[-1].x, line.place, line.name) for line in lines if line.points)
     gap = min(17.0, (frame.floor - frame.top) / max(1, len(ends)))
     heights = within(spread_apart([end[0] for end in ends], gap), gap, frame.top, frame.floor)
     labels = {}

@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from nmt.study.html.chart import (
+    ABOVE,
     Frame,
     Line,
     Point,
@@ -25,16 +26,28 @@ FEWEST = 4  # bins that the width is made for, at least
 
 def length_chart(view: Mapping[str, Any], systems: Sequence[str]) -> str:
     """BLEU against length with 95% intervals; under it n, and how long the training sentences are."""
-    below = 68.0 + (HISTOGRAM + 56 if view.get("training") else 0)
-    wide, narrow = (_length_drawing(view, systems, frame) for frame in frames(systems, 350 + below, below))
-    return chart(wide, narrow, systems)
+    drawings = []
+    for place, frame in enumerate(frames(systems, 320, 0)):
+        below = 64.0 + 24 * _tight(view, _slot(view, frame)) + (HISTOGRAM + 54 if view.get("training") else 0)
+        drawings.append(_length_drawing(view, systems, frames(systems, 320, below)[place]))
+    return chart(drawings[0], drawings[1], systems)
+
+
+def _slot(view: Mapping[str, Any], frame: Frame) -> float:
+    """Pixels of a bin."""
+    return (frame.end - frame.left) / max(FEWEST, len(view["bins"]))
+
+
+def _tight(view: Mapping[str, Any], slot: float) -> bool:
+    """Whether the bins' names would touch side by side."""
+    return max(len(bin["label"]) for bin in view["bins"]) * 7.0 > slot
 
 
 def _length_drawing(view: Mapping[str, Any], systems: Sequence[str], frame: Frame) -> str:
     scores = {name: view["scores"].get(name) or [None] * len(view["bins"]) for name in systems}
     known = [score for row in scores.values() for score in row if score and score.get("bleu") is not None]
     ceiling = ceiling_of([max(score["bleu"], (score.get("interval") or [0])[-1]) for score in known])
-    slot = (frame.end - frame.left) / max(FEWEST, len(view["bins"]))
+    slot = _slot(view, frame)
     start = (frame.left + frame.end - slot * len(view["bins"])) / 2
     apart = min(APART, SPREAD / max(1, len(systems) - 1)) * slot
     lines = []
@@ -83,15 +96,15 @@ def _point(
 
 def _bins(view: Mapping[str, Any], frame: Frame, start: float, slot: float) -> str:
     """The bins' names and sizes, on two levels where they would touch."""
-    tight = max(len(bin["label"]) for bin in view["bins"]) * 7.0 > slot
+    tight = _tight(view, slot)
     parts = []
     for column, bin in enumerate(view["bins"]):
-        x, down = start + (column + 0.5) * slot, 13.0 * (tight and column % 2)
+        x, down = start + (column + 0.5) * slot, 12.0 * (tight and column % 2)
         parts.append(text(x, frame.floor + 20 + down, bin["label"]))
         size = f"{bin['n']:,}" + ("*" if bin.get("descriptive") else "")
         count = f"n={size}" if slot > 60 else size
-        parts.append(text(x, frame.floor + 36 + 13 * tight + down, count, "tick soft"))
-    return "".join(parts) + text((frame.left + frame.end) / 2, frame.floor + 57 + 26 * tight, view["axis"], "axis")
+        parts.append(text(x, frame.floor + 36 + 12 * tight + down, count, "tick soft"))
+    return "".join(parts) + text((frame.left + frame.end) / 2, frame.floor + 57 + 24 * tight, view["axis"], "axis")
 
 
 def _histogram(view: Mapping[str, Any], frame: Frame, start: float, slot: float) -> str:
@@ -119,8 +132,8 @@ def _cap(view: Mapping[str, Any], frame: Frame, start: float, slot: float) -> st
         return ""
     x = start + slot * place_on_bins(view["bins"], cap["at"])
     right = x < (frame.left + frame.end) / 2
-    label = text(x + (5 if right else -5), frame.top + 8, cap["label"], "cap-label", "start" if right else "end")
-    return f'<path class="cap" d="M{x:.1f} {frame.top - 2:g}V{frame.floor:g}"/>{label}'
+    label = text(x + (3 if right else -3), ABOVE, cap["label"], "cap-label", "start" if right else "end")
+    return f'<path class="cap" d="M{x:.1f} {ABOVE - 9:g}V{frame.floor:g}"/>{label}'
 
 
 def place_on_bins(bins: Sequence[Mapping[str, Any]], at: float) -> float:
@@ -139,7 +152,7 @@ def place_on_bins(bins: Sequence[Mapping[str, Any]], at: float) -> float:
 def training_chart(curves: Mapping[str, Sequence[Sequence[float]]], systems: Sequence[str]) -> str:
     """BLEU on the validation text against the target pieces seen."""
     drawn = {name: curves[name] for name in systems if curves.get(name)}
-    wide, narrow = (_training_drawing(drawn, systems, frame) for frame in frames(list(drawn), 360, 50))
+    wide, narrow = (_training_drawing(drawn, systems, frame) for frame in frames(list(drawn), 300, 50))
     return chart(wide, narrow, systems)
 
 

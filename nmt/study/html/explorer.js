@@ -8,7 +8,8 @@
   const isolated = (word) => `\u2068${word}\u2069`; // keeps its own direction of writing
   const exact = (weight) => weight.toFixed(weight < 0.0995 ? 3 : 2);
   const make = (tag, properties = {}, ...content) => {
-    const element = Object.assign(document.createElement(tag), properties);
+    const element = document.createElement(tag);
+    for (const [key, value] of Object.entries(properties)) key in element ? (element[key] = value) : element.setAttribute(key, value);
     element.append(...content);
     return element;
   };
@@ -24,25 +25,17 @@
     if (options.some(([known]) => String(known) === String(value))) select.value = value;
     select.parentElement.hidden = options.length < 2;
   };
-  const readout = make("p", { id: "x-readout", className: "readout" });
-  readout.setAttribute("role", "status");
+  const readout = make("p", { id: "x-readout", className: "readout", role: "status" });
   const none = make("p", { id: "x-none", className: "left-out" });
   const svg = document.createElementNS("http://www.w3.org/2000/svg", "svg");
   svg.setAttribute("aria-hidden", "true");
-  const side = (name) => {
-    const box = make("div", { id: `x-${name}`, className: "words", dir: "auto" });
-    box.setAttribute("role", "listbox");
-    box.setAttribute("aria-orientation", "horizontal");
-    box.setAttribute("aria-label", `${name} words`);
-    box.lang = data.languages[name === "source" ? 0 : 1];
-    return box;
-  };
-  const sides = { source: side("source"), target: side("target") };
+  const side = (name, lang) =>
+    make("div", { id: `x-${name}`, className: "words", dir: "auto", lang, role: "listbox", "aria-orientation": "horizontal", "aria-label": `${name} words` });
+  const sides = { source: side("source", data.languages[0]), target: side("target", data.languages[1]) };
   const links = make("div", { className: "links" }, sides.source, sides.target, svg);
   const table = make("table", { className: "weights" });
-  const matrix = make("div", { id: "x-matrix", className: "matrix", tabIndex: 0 }, table);
-  matrix.setAttribute("role", "group");
-  matrix.setAttribute("aria-label", "Matrix of weights: arrow keys move from cell to cell, the weight is said above");
+  const meant = "Matrix of weights: arrow keys move from cell to cell, the weight is said above";
+  const matrix = make("div", { id: "x-matrix", className: "matrix", tabIndex: 0, role: "group", "aria-label": meant }, table);
   const shade = (weight) => Math.round(100 * weight ** 0.7);
   const key = make("p", { className: "key" }, "target words down, source words across; weight ");
   for (const weight of [0, 0.1, 0.25, 0.5, 1]) {
@@ -80,7 +73,7 @@
   const chooseLength = () => {
     const [, low, high] = GROUPS[pick.length.value];
     const fitting = data.sentences.map((sentence, place) => [place, sentence]).filter(([, { words }]) => low <= words && words < high);
-    const label = ({ words, source }) => `${words} words: ${source.length > 60 ? `${source.slice(0, 58)}…` : source}`;
+    const label = ({ words, source }) => `${words} words: ${source.length > 90 ? `${source.slice(0, 88)}…` : source}`;
     fill(pick.sentence, fitting.map(([place, sentence]) => [place, label(sentence)]), pick.sentence.value);
     pick.sentence.parentElement.hidden = false;
     chooseSystem();
@@ -92,7 +85,7 @@
     const shape = maps?.[pick.way.value]?.shape ?? [0, 0];
     for (const [place, name] of ["layer", "head"].entries()) {
       const numbered = [...Array(shape[place]).keys()].map((n) => [n, n + 1]);
-      fill(pick[name], numbered.length > 1 ? [["mean", "mean of all"], ...numbered] : [[0, 1]], pick[name].value);
+      fill(pick[name], [["mean", "mean of all"], ...(numbered.length > 1 ? numbered : [])], pick[name].value);
     }
     draw();
   };
@@ -108,19 +101,16 @@
     active = null;
     for (const [name, box] of Object.entries(sides)) {
       box.replaceChildren(...map[name].map((word, place) => {
-        const option = make("span", { textContent: word, tabIndex: place ? -1 : 0, dir: "auto" });
-        option.setAttribute("role", "option");
+        const option = make("span", { textContent: word, tabIndex: place ? -1 : 0, role: "option" });
         option.classList.toggle("end", word === "</s>");
         return option;
       }));
     }
     const head = (word, scope) => make("th", { scope }, make("span", { textContent: word, dir: "auto" }));
     cells = map.target.map((_, t) => map.source.map((_, s) => {
-      const cell = make("td", { id: `x-${t}-${s}` });
+      const cell = make("td", { "data-t": t, "data-s": s });
       cell.style.setProperty("--w", `${shade(map.weight(t, s))}%`);
       cell.classList.toggle("gold", map.isGold(t, s));
-      cell.dataset.t = t;
-      cell.dataset.s = s;
       return cell;
     }));
     const longest = Math.max(map.source.length, map.target.length);
@@ -161,7 +151,7 @@
       [...sides[name].children].forEach((word, place) => {
         const here = active?.[axis] === place;
         const weight = lit ? (axis === "s" ? map.weight(active.t, place) : map.weight(place, active.s)) : 0;
-        word.style.setProperty("--w", `${Math.round(100 * weight)}%`);
+        word.style.setProperty("--w", `${shade(weight)}%`);
         word.classList.toggle("on", here);
         word.setAttribute("aria-selected", here);
       });

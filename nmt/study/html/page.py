@@ -8,7 +8,7 @@ from typing import Any
 
 from nmt.files import write_text
 from nmt.study.html.curves import length_chart, training_chart
-from nmt.study.html.marks import colour_rules, legend
+from nmt.study.html.marks import colour_rules
 from nmt.study.html.sections import (
     LEFT_OUT,
     alignment_section,

@@ -32,11 +32,10 @@ def head(report: Report) -> str:
         f"{test['sentences']:,} sentences",
         *([report["record"]["date"][:10]] if report["record"].get("date") else []),
     ]
-    found = [
-        f'<p class="{"headline" if place == 0 else "also"}">{escape(headline["sentence"])}'
-        f"{' <em>Descriptive only: a group has fewer than 100 sentences.</em>' if headline.get('descriptive') else ''}</p>"
-        for place, headline in enumerate(report.get("headlines") or [])
-    ]
+    found = []
+    for place, headline in enumerate(report.get("headlines") or []):
+        few = "<em>Descriptive only: a group has fewer than 100 sentences.</em>" if headline.get("descriptive") else ""
+        found.append(f'<p class="{"also" if place else "headline"}">{escape(headline["sentence"])} {few}</p>')
     limits = notes(report.get("limits") or [], "limits")
     shown = (
         f'<aside aria-label="What this does not show"><h2>What this does not show</h2>{limits}</aside>'
@@ -46,8 +45,35 @@ def head(report: Report) -> str:
     return (
         f"<header><h1>{escape(report['title'])}</h1>"
         f'<p class="facts">{" · ".join(f"<bdi>{escape(fact)}</bdi>" for fact in facts)}</p></header>\n'
-        f'<section id="findings" aria-label="Findings">{"".join(found)}{shown}</section>\n'
+        f'<section id="findings" aria-label="Findings">{"".join(found)}{shown}{_leads(report)}</section>\n'
     )
+
+
+def _leads(report: Report) -> str:
+    """The numbers that the headlines are the difference of."""
+    rows = [
+        [
+            f"{line['system']} − {line['baseline']}",
+            *(
+                f"{signed(line[value])} {bounds(line[interval])}".rstrip()
+                for value, interval in (("gap_short", "gap_short_interval"), ("gap_long", "gap_long_interval"))
+            ),
+            f"{signed(line['estimate'])} {bounds(line['interval'])}".rstrip(),
+            ", ".join(map(signed, line.get("seeds") or [])) or NONE,
+        ]
+        for line in report.get("headlines") or []
+    ]
+    if not rows:
+        return ""
+    first = report["headlines"][0]
+    header = [
+        "lead in BLEU",
+        f"short: {first['short']} words\nn = {first['n_short']:,}",
+        f"long: {first['long']} words\nn = {first['n_long']:,}",
+        "long minus short",
+        "by seed",
+    ]
+    return table("Lead in BLEU on short and on long sentences, [95% interval]", header, rows)
 
 
 def grid(content: Mapping[str, Any], systems: Sequence[str]) -> str:
@@ -75,7 +101,8 @@ def significance_section(report: Report, systems: Sequence[str]) -> str:
     said = [
         "Difference in BLEU with its 95% interval (paired bootstrap). "
         "*: both Holm-adjusted p values, of the paired bootstrap and of approximate randomisation, are under 0.05.",
-        f"Holm's correction {found['holm']}; {found['resamples']:,} resamples, {found['trials']:,} trials, seed {found['seed']}.",
+        f"Holm's correction {found['holm']}; {found['resamples']:,} resamples, {found['trials']:,} trials, "
+        f"seed {found['seed']}.",
     ]
     header = [
         "pair",
@@ -155,7 +182,8 @@ def alignment_section(report: Report, systems: Sequence[str]) -> str:
     said = [
         "AER: alignment error rate, 0 where every link is right; each target word is linked to the source word "
         "that it looks at most while the reference is forced.",
-        "Shift 1 takes the weights of the step after the one that predicts the word. Columns by length: AER by source words.",
+        "Shift 1 takes the weights of the step after the one that predicts the word. "
+        "Columns by length: AER by source words.",
     ]
     return section("alignment", "Attention as alignment", table("Alignment error rate", header, cells), notes(said))
 

@@ -55,7 +55,7 @@ def table(caption: str, header: Sequence[object], rows: Sequence[Sequence[object
         f'<tr><th scope="row">{lines(row[0])}</th>{"".join(f"<td>{lines(cell)}</td>" for cell in row[1:])}</tr>\n'
         for row in rows
     )
-    caption_row = f"<caption>{lines(caption)}</caption>"
+    caption_row = f"<caption><span>{lines(caption)}</span></caption>"
     return scroll(
         f"<table>{caption_row}<thead><tr>{head}</tr></thead><tbody>\n{body}</tbody></table>", caption, classes
     )
