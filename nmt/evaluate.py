@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 
 from omegaconf import DictConfig, ListConfig
 
+from nmt.alignments import GoldAlignments, GoldSettings, evaluate_alignment, read_gold
 from nmt.cli import program, say
 from nmt.data.corpus import TestSet
 from nmt.data.named import set_names
@@ -27,6 +28,7 @@ from nmt.test_sets import Test, Wanted, plain_name, run_tests
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:  # torch takes seconds to import, and scoring files needs none
+    from nmt.decoding.translator import Translator
     from nmt.run import Run
 
 
@@ -97,6 +99,9 @@ def check_settings(cfg: DictConfig, checkpoints: Sequence[str], files: Sequence[
         raise ConfigError("test.ref=FILE needs test.src=FILE, the text to be translated")
     if cfg.test.name and Path(cfg.test.name).name != cfg.test.name:
         raise ConfigError(f"test.name={cfg.test.name}: it names a file in a folder; leave / out")
+    if files and cfg.alignment.gold:
+        raise ConfigError("alignment.gold goes with checkpoint=: attention is compared with it")
+    gold_settings(cfg)  # refused now, where it cannot be used
     for path in checkpoints:
         if not Path(path).expanduser().exists():
             raise UserError(f"there is no checkpoint at {path}; give the run directory of a trained system")
@@ -143,8 +148,31 @@ def evaluate_run(path: str, cfg: DictConfig, scoring: Scoring, several: bool) ->
     if cfg.output:
         folder = Path(cfg.output).expanduser() / (run.path.resolve().name if several else "")
     wanted = Wanted(cfg.test.src, paths(cfg.test.ref), cfg.test.name, set_names(cfg.evaluate.test), Path(cfg.data_dir))
-    for test in run_tests(run, wanted):
-        yield evaluate_test(run, test, cfg, scoring, folder)
+    tests = run_tests(run, wanted)
+    gold = [read_gold(test, gold_settings(cfg)) for test in tests]
+    for test, alignments in zip(tests, gold, strict=True):
+        evaluation = evaluate_test(run, test, cfg, scoring, folder)
+        yield evaluation if alignments is None else align_test(run, test, cfg, folder, evaluation, alignments)
+
+
+def gold_settings(cfg: DictConfig) -> GoldSettings:
+    return GoldSettings(**{field.name: cfg.alignment[field.name] for field in dataclasses.fields(GoldSettings)})
+
+
+def align_test(
+    run: "Run", test: Test, cfg: DictConfig, folder: Path, evaluation: dict[str, Any], gold: GoldAlignments
+) -> dict[str, Any]:
+    """The evaluation with the quality of the run's alignments, where it makes any."""
+    from nmt.decoding.alignment import AlignmentSettings
+
+    settings = AlignmentSettings(cfg.alignment.layer, cfg.alignment.shift)
+    made_by = {key: evaluation[key] for key in ("weights_sha256", "max_src_pieces")}
+    aligned = evaluate_alignment(run, test, gold, settings, folder, made_by, lambda: translator_of(run, cfg), cfg.force)
+    if aligned is None:
+        if cfg.alignment.gold:
+            say(f"{run.name} has no attention: no alignments")
+        return evaluation
+    return {**evaluation, "not_aligned": aligned["not_aligned"], "alignment": aligned["alignment"]}
 
 
 def evaluate_test(run: "Run", test: Test, cfg: DictConfig, scoring: Scoring, folder: Path) -> dict[str, Any]:
@@ -194,20 +222,25 @@ def search_values(cfg: DictConfig) -> dict[str, Any]:
     return dataclasses.asdict(SearchSettings(**{**{name: cfg[name] for name in names}, "n_best": 1}))
 
 
-def translate(run: "Run", test: Test, cfg: DictConfig, search: Mapping[str, Any]) -> Translations:
-    """All the sources, with a bar on a terminal and one line at the start and at the end anywhere."""
+def translator_of(run: "Run", cfg: DictConfig) -> "Translator":
     import torch
 
-    from nmt.decoding.search import SearchSettings
     from nmt.run import choose_device
 
     if cfg.threads:
         torch.set_num_threads(cfg.threads)
-    device = choose_device(cfg.device)
+    return run.translator(choose_device(cfg.device), cfg.max_src_pieces)
+
+
+def translate(run: "Run", test: Test, cfg: DictConfig, search: Mapping[str, Any]) -> Translations:
+    """All the sources, with a bar on a terminal and one line at the start and at the end anywhere."""
+    from nmt.decoding.search import SearchSettings
+
+    translator = translator_of(run, cfg)
     sources = test.set.sources
-    say(f"{run.name}: translating {test.set.name}, {len(sources):,} sentences, on {device}")
+    say(f"{run.name}: translating {test.set.name}, {len(sources):,} sentences, on {translator.device}")
     start = time.perf_counter()
-    found = run.translator(device, cfg.max_src_pieces).hypotheses(sources, SearchSettings(**search), progress=True)
+    found = translator.hypotheses(sources, SearchSettings(**search), progress=True)
     seconds = time.perf_counter() - start
     say(f"{run.name}: {len(sources):,} sentences in {seconds:.1f} s")
     best = [hypotheses[0] for hypotheses in found]

@@ -77,9 +77,7 @@ class Tokenizer:
     def spelled(self, ids: Sequence[int]) -> list[bytes]:
         """The bytes of the text that each piece stands for, spaces left out."""
         return [
-            bytes([i - FIRST_BYTE])
-            if FIRST_BYTE <= i < FIRST_BYTE + 256
-            else piece.replace(SPACE, "").encode("utf-8")
+            bytes([i - FIRST_BYTE]) if FIRST_BYTE <= i < FIRST_BYTE + 256 else piece.replace(SPACE, "").encode("utf-8")
             for i, piece in zip(ids, self.pieces(ids), strict=True)
         ]
 
