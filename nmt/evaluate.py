@@ -7,12 +7,13 @@ import dataclasses
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from omegaconf import DictConfig, ListConfig
 
-from nmt.alignments import GoldAlignments, GoldSettings, evaluate_alignment, read_gold
+from nmt.alignments import EvaluationSettings, read_gold, with_alignment
 from nmt.cli import program, say
 from nmt.data.corpus import TestSet
 from nmt.data.named import set_names
@@ -101,7 +102,7 @@ def check_settings(cfg: DictConfig, checkpoints: Sequence[str], files: Sequence[
         raise ConfigError(f"test.name={cfg.test.name}: it names a file in a folder; leave / out")
     if files and cfg.alignment.gold:
         raise ConfigError("alignment.gold goes with checkpoint=: attention is compared with it")
-    gold_settings(cfg)  # refused now, where it cannot be used
+    EvaluationSettings(**cfg.alignment)  # refused now, where it cannot be used
     for path in checkpoints:
         if not Path(path).expanduser().exists():
             raise UserError(f"there is no checkpoint at {path}; give the run directory of a trained system")
@@ -149,30 +150,12 @@ def evaluate_run(path: str, cfg: DictConfig, scoring: Scoring, several: bool) ->
         folder = Path(cfg.output).expanduser() / (run.path.resolve().name if several else "")
     wanted = Wanted(cfg.test.src, paths(cfg.test.ref), cfg.test.name, set_names(cfg.evaluate.test), Path(cfg.data_dir))
     tests = run_tests(run, wanted)
-    gold = [read_gold(test, gold_settings(cfg)) for test in tests]
-    for test, alignments in zip(tests, gold, strict=True):
+    settings = EvaluationSettings(**cfg.alignment)
+    gold = [read_gold(test, settings) for test in tests]
+    make = partial(translator_of, run, cfg)
+    for test, true in zip(tests, gold, strict=True):
         evaluation = evaluate_test(run, test, cfg, scoring, folder)
-        yield evaluation if alignments is None else align_test(run, test, cfg, folder, evaluation, alignments)
-
-
-def gold_settings(cfg: DictConfig) -> GoldSettings:
-    return GoldSettings(**{field.name: cfg.alignment[field.name] for field in dataclasses.fields(GoldSettings)})
-
-
-def align_test(
-    run: "Run", test: Test, cfg: DictConfig, folder: Path, evaluation: dict[str, Any], gold: GoldAlignments
-) -> dict[str, Any]:
-    """The evaluation with the quality of the run's alignments, where it makes any."""
-    from nmt.decoding.alignment import AlignmentSettings
-
-    settings = AlignmentSettings(cfg.alignment.layer, cfg.alignment.shift)
-    made_by = {key: evaluation[key] for key in ("weights_sha256", "max_src_pieces")}
-    aligned = evaluate_alignment(run, test, gold, settings, folder, made_by, lambda: translator_of(run, cfg), cfg.force)
-    if aligned is None:
-        if cfg.alignment.gold:
-            say(f"{run.name} has no attention: no alignments")
-        return evaluation
-    return {**evaluation, "not_aligned": aligned["not_aligned"], "alignment": aligned["alignment"]}
+        yield with_alignment(evaluation, run, test, true, settings, folder, make, cfg.force) if true else evaluation
 
 
 def evaluate_test(run: "Run", test: Test, cfg: DictConfig, scoring: Scoring, folder: Path) -> dict[str, Any]:

@@ -1,9 +1,10 @@
 """Word alignments from attention: a given translation is forced through the model, and each of its words is linked
 to the source word that the model looks at most (Luong et al., arXiv:1508.04025, section 5.4).
+
+Shift 0 aligns a piece by the look that predicts it, shift 1 by the look that has it as input (footnote 14 there).
 """
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
@@ -16,10 +17,8 @@ from nmt.data.text import words
 from nmt.data.tokenizer import BOS, EOS, PAD, UNK
 from nmt.data.word_pieces import piece_shares
 from nmt.decoding.translator import Translator, evaluating
-from nmt.errors import ConfigError
 from nmt.progress import Advance, progress
 
-MEAN = "mean"
 SHIFTS = (0, 1)
 WEIGHTS = 1 << 24  # weights computed at a time: layers x heads x target pieces x source pieces, 64 MB
 PAIRS = 64  # at most so many pairs at a time
@@ -39,32 +38,6 @@ class Looks(NamedTuple):
             return [heads]
         each = [f"layer {layer}, {heads}".removesuffix(", ") for layer in range(1, self.layers + 1)]
         return [*each, f"mean of layers{' and heads' if heads else ''}"]
-
-
-@dataclass(frozen=True)
-class AlignmentSettings:
-    """Which of the alignments is written where only one can be. ConfigError where a value cannot be used.
-
-    Shift 0 aligns a piece by the look that predicts it, shift 1 by the look that has it as input (footnote 14 of
-    the paper). Measured on the grammar corpus, shift 0 is right for all of our systems; layers differ, so their mean.
-    """
-
-    layer: int | str = MEAN  # 1 is the first
-    shift: int = 0
-
-    def __post_init__(self) -> None:
-        if self.shift not in SHIFTS or isinstance(self.shift, bool):
-            raise ConfigError(f"alignment.shift={self.shift}: give 0 or 1")
-        if self.layer != MEAN and (not isinstance(self.layer, int) or isinstance(self.layer, bool) or self.layer < 1):
-            raise ConfigError(f"alignment.layer={self.layer}: give mean, or a layer's number")
-
-    def way(self, looks: Looks) -> int:
-        """The place of the layer, or of the mean, among looks.ways."""
-        if isinstance(self.layer, str):
-            return len(looks.ways) - 1
-        if self.layer > looks.layers:
-            raise ConfigError(f"alignment.layer={self.layer}: this system looks back in {looks.layers} layer(s)")
-        return self.layer - 1
 
 
 class Aligned(NamedTuple):
