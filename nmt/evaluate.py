@@ -7,11 +7,13 @@ import dataclasses
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from omegaconf import DictConfig
 
+from nmt.alignments import EvaluationSettings, read_gold, with_alignment
 from nmt.cli import program, say
 from nmt.data.corpus import TestSet
 from nmt.data.text import read_lines
@@ -26,6 +28,7 @@ from nmt.test_sets import Test, paths, plain_name, run_tests, wanted_tests
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:  # torch takes seconds to import, and scoring files needs none
+    from nmt.decoding.translator import Translator
     from nmt.run import Run
 
 
@@ -85,6 +88,9 @@ def check_settings(cfg: DictConfig, checkpoints: Sequence[str], files: Sequence[
         raise ConfigError("test.ref=FILE needs test.src=FILE, the text to be translated")
     if cfg.test.name and Path(cfg.test.name).name != cfg.test.name:
         raise ConfigError(f"test.name={cfg.test.name}: it names a file in a folder; leave / out")
+    if files and cfg.alignment.gold:
+        raise ConfigError("alignment.gold goes with checkpoint=: attention is compared with it")
+    EvaluationSettings(**cfg.alignment)  # refused now, where it cannot be used
     for path in checkpoints:
         if not Path(path).expanduser().exists():
             raise UserError(f"there is no checkpoint at {path}; give the run directory of a trained system")
@@ -130,8 +136,13 @@ def evaluate_run(path: str, cfg: DictConfig, scoring: Scoring, several: bool) ->
     folder = run.path / "evaluation"
     if cfg.output:
         folder = Path(cfg.output).expanduser() / (run.path.resolve().name if several else "")
-    for test in run_tests(run.path, run.config, run.corpus(), wanted_tests(cfg)):
-        yield evaluate_test(run, test, cfg, scoring, folder)
+    tests = run_tests(run.path, run.config, run.corpus(), wanted_tests(cfg))
+    settings = EvaluationSettings(**cfg.alignment)
+    gold = [read_gold(test, settings) for test in tests]
+    make = partial(translator_of, run, cfg)
+    for test, true in zip(tests, gold, strict=True):
+        evaluation = evaluate_test(run, test, cfg, scoring, folder)
+        yield with_alignment(evaluation, run, test, true, settings, folder, make, cfg.force) if true else evaluation
 
 
 def evaluate_test(run: "Run", test: Test, cfg: DictConfig, scoring: Scoring, folder: Path) -> dict[str, Any]:
@@ -181,20 +192,25 @@ def search_values(cfg: DictConfig) -> dict[str, Any]:
     return dataclasses.asdict(SearchSettings(**{**{name: cfg[name] for name in names}, "n_best": 1}))
 
 
-def translate(run: "Run", test: Test, cfg: DictConfig, search: Mapping[str, Any]) -> Translations:
-    """All the sources, with a bar on a terminal and one line at the start and at the end anywhere."""
+def translator_of(run: "Run", cfg: DictConfig) -> "Translator":
     import torch
 
-    from nmt.decoding.search import SearchSettings
     from nmt.run import choose_device
 
     if cfg.threads:
         torch.set_num_threads(cfg.threads)
-    device = choose_device(cfg.device)
+    return run.translator(choose_device(cfg.device), cfg.max_src_pieces)
+
+
+def translate(run: "Run", test: Test, cfg: DictConfig, search: Mapping[str, Any]) -> Translations:
+    """All the sources, with a bar on a terminal and one line at the start and at the end anywhere."""
+    from nmt.decoding.search import SearchSettings
+
+    translator = translator_of(run, cfg)
     sources = test.set.sources
-    say(f"{run.name}: translating {test.set.name}, {len(sources):,} sentences, on {device}")
+    say(f"{run.name}: translating {test.set.name}, {len(sources):,} sentences, on {translator.device}")
     start = time.perf_counter()
-    found = run.translator(device, cfg.max_src_pieces).hypotheses(sources, SearchSettings(**search), progress=True)
+    found = translator.hypotheses(sources, SearchSettings(**search), progress=True)
     seconds = time.perf_counter() - start
     say(f"{run.name}: {len(sources):,} sentences in {seconds:.1f} s")
     best = [hypotheses[0] for hypotheses in found]

@@ -5,19 +5,23 @@ import json
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
+from functools import partial
 from pathlib import Path
 from typing import BinaryIO
 
 import torch
 from omegaconf import DictConfig, OmegaConf
 
+from nmt.alignments import AlignmentSettings
 from nmt.cli import program, say
 from nmt.data.text import open_bytes
+from nmt.decoding.alignment import align, looks_of
 from nmt.decoding.lines import Hypothesis, split_warnings
 from nmt.decoding.search import SearchSettings
 from nmt.decoding.streams import Write, arriving, typed, writing
 from nmt.decoding.translator import Translator
 from nmt.errors import ConfigError, UserError
+from nmt.evaluation.alignment import pharaoh
 from nmt.progress import progress
 from nmt.run import choose_device, load_run
 
@@ -25,8 +29,8 @@ BATCHES_READ_AHEAD = 16  # sorted by length together
 WARNINGS_SHOWN = 20
 PICTURES = (".png", ".svg", ".pdf")
 
-# Takes a line's number, the line and its translation.
-Explain = Callable[[int, str, str], None]
+# Takes the number of the first of some lines, the lines and their translations.
+Explain = Callable[[int, Sequence[str], Sequence[str]], None]
 
 
 @program("translate")
@@ -37,13 +41,14 @@ def main(cfg: DictConfig) -> None:
         write = files.enter_context(writing(cfg.output))
         translator = load_translator(cfg)
         explain = files.enter_context(explaining(cfg.attention_out, translator))
-        translate(source, write, explain, translator, settings, cfg.scores, quiet=not cfg.output)
+        link = files.enter_context(linking(cfg.alignment_out, AlignmentSettings(**cfg.alignment), translator))
+        translate(source, write, [explain, link], translator, settings, cfg.scores, quiet=not cfg.output)
 
 
 def translate(
     source: BinaryIO,
     write: Write,
-    explain: Explain,
+    explain: Sequence[Explain],
     translator: Translator,
     settings: SearchSettings,
     scores: bool,
@@ -60,8 +65,8 @@ def translate(
             translations = translator.hypotheses(lines, settings, advance)
             report.add(translations, first)
             write("".join(rows(hypotheses, settings.n_best, scores) for hypotheses in translations))
-            for number, (line, hypotheses) in enumerate(zip(lines, translations, strict=True), first):
-                explain(number, line, hypotheses[0].text)
+            for one in explain:
+                one(first, lines, [hypotheses[0].text for hypotheses in translations])
     report.close()
 
 
@@ -145,15 +150,20 @@ class Report:
 def explaining(name: str | None, translator: Translator) -> Iterator[Explain]:
     """What attention_out asks for: JSON lines, a picture, or nothing."""
     if name is None:
-        yield lambda number, line, translation: None
+        yield lambda first, lines, translations: None
         return
-    if translator.attention("a", "a") is None:
+    if looks_of(translator) is None:
         raise UserError("attention_out: this system has no attention to show")
     if Path(name).suffix in PICTURES:
-        yield lambda number, line, translation: draw(name, translator, number, line, translation)
+        yield partial(draw, name, translator)
         return
     with writing(name) as write:
-        yield lambda number, line, translation: write(attention_json(translator, number, line, translation))
+
+        def explain(first: int, lines: Sequence[str], translations: Sequence[str]) -> None:
+            for number, (line, translation) in enumerate(zip(lines, translations, strict=True), first):
+                write(attention_json(translator, number, line, translation))
+
+        yield explain
 
 
 def attention_json(translator: Translator, number: int, line: str, translation: str) -> str:
@@ -177,15 +187,43 @@ def attention_json(translator: Translator, number: int, line: str, translation: 
     return json.dumps(record, ensure_ascii=False, allow_nan=False) + "\n"
 
 
-def draw(name: str, translator: Translator, number: int, line: str, translation: str) -> None:
-    if number == 2:
+def draw(name: str, translator: Translator, first: int, lines: Sequence[str], translations: Sequence[str]) -> None:
+    if first <= 2 < first + len(lines):
         say(f"attention_out: {name} shows line 1 alone; attention_out=FILE.jsonl writes the weights of all")
-    if number == 1:
+    if first == 1:
         from nmt.study.heatmap import draw_attention  # matplotlib takes a second to import
 
-        found = translator.attention(line, translation)
+        found = translator.attention(lines[0], translations[0])
         if found is not None:
-            draw_attention(found, Path(name).expanduser(), title=line)
+            draw_attention(found, Path(name).expanduser(), title=lines[0])
+
+
+@contextmanager
+def linking(name: str | None, settings: AlignmentSettings, translator: Translator) -> Iterator[Explain]:
+    """What alignment_out asks for: of each line the links between its words and those of its translation."""
+    if name is None:
+        yield lambda first, lines, translations: None
+        return
+    looks = looks_of(translator)
+    if looks is None:
+        raise UserError("alignment_out: this system has no attention, so there are no alignments to write")
+    way = settings.way(looks)
+    left_out = 0
+    with writing(name) as write:
+
+        def link(first: int, lines: Sequence[str], translations: Sequence[str]) -> None:
+            nonlocal left_out
+            aligned = align(translator, lines, translations)
+            assert aligned is not None
+            left_out += aligned.left_out
+            write("".join(f"{pharaoh(links)}\n" for links in aligned.links(way, settings.shift)))
+
+        yield link
+    if left_out:
+        say(
+            f"alignment_out: {left_out} lines are left blank: they or their translations have over "
+            f"{translator.max_src_pieces} pieces, or pieces that span words in no clear way"
+        )
 
 
 if __name__ == "__main__":

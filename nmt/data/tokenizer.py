@@ -74,6 +74,13 @@ class Tokenizer:
         """The pieces as SentencePiece spells them, spaces shown as U+2581."""
         return [self._processor.id_to_piece(int(i)) for i in ids]
 
+    def spelled(self, ids: Sequence[int]) -> list[bytes]:
+        """The bytes of the text that each piece stands for, spaces left out."""
+        return [
+            bytes([i - FIRST_BYTE]) if FIRST_BYTE <= i < FIRST_BYTE + 256 else piece.replace(SPACE, "").encode("utf-8")
+            for i, piece in zip(ids, self.pieces(ids), strict=True)
+        ]
+
     def decode(self, ids: Sequence[int]) -> str:
         """One clean line: byte pieces may spell control or broken characters, and these do not leave here."""
         return self.decode_batch([[int(i) for i in ids if i > EOS]])[0]

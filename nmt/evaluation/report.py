@@ -12,6 +12,8 @@ def text_report(evaluation: Mapping[str, Any]) -> str:
     rows = [row for row in evaluation["by_length"] if row["n"]]
     if rows:
         parts += ["", *_bins(rows)]
+    if evaluation.get("alignment"):
+        parts += ["", *_alignment(evaluation)]
     notes = _notes(evaluation)
     return "\n".join([*parts, *([""] if notes else []), *notes]) + "\n"
 
@@ -75,6 +77,26 @@ def _bins(rows: Sequence[Mapping[str, Any]]) -> list[str]:
     return lines
 
 
+def _alignment(evaluation: Mapping[str, Any]) -> list[str]:
+    """A line for each way and shift; by source length for the one that is written to a file."""
+    entries = evaluation["alignment"]
+    left_out = evaluation["not_aligned"]
+    lines = [
+        f"  attention as alignment, references forced, against {entries[0]['gold']}, "
+        f"{entries[0]['n']:,} pairs{f', {left_out:,} of them not aligned' if left_out else ''}"
+    ]
+    for entry in entries:
+        facts = [f"AER {_percent(entry['aer'])}", f"precision {_percent(entry['precision'])}"]
+        facts += [f"recall {_percent(entry['recall'])}", f"shift {entry['shift']}"]
+        lines.append("  " + "   ".join([*facts, entry["way"]]).rstrip())
+    for entry in entries:
+        if entry["default"]:
+            bins = [f"{row['label']}: {_percent(row['aer'])}" for row in entry["by_length"] if row["n"]]
+            what = ", ".join(filter(None, (entry["way"], f"shift {entry['shift']}")))
+            lines.append(f"  AER by source words ({what})   {'   '.join(bins)}")
+    return lines
+
+
 def _notes(evaluation: Mapping[str, Any]) -> list[str]:
     metrics = evaluation["metrics"]
     names = {"bleu": "BLEU", "chrf": "chrF2", "ter": "TER"}
@@ -85,6 +107,10 @@ def _notes(evaluation: Mapping[str, Any]) -> list[str]:
 
 def _number(value: float | None, digits: int = 2) -> str:
     return NONE if value is None else f"{value:.{digits}f}"
+
+
+def _percent(share: float | None) -> str:
+    return _number(None if share is None else 100 * share, 1)
 
 
 def _interval(ends: Sequence[float] | None) -> str:

@@ -1,0 +1,171 @@
+"""Word alignments from attention: a given translation is forced through the model, and each of its words is linked
+to the source word that the model looks at most (Luong et al., arXiv:1508.04025, section 5.4).
+
+Shift 0 aligns a piece by the look that predicts it, shift 1 by the look that has it as input (footnote 14 there).
+"""
+
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from nmt.data.corpus import Alignment
+from nmt.data.text import words
+from nmt.data.tokenizer import BOS, EOS, PAD, UNK
+from nmt.data.word_pieces import piece_shares
+from nmt.decoding.translator import Translator, evaluating
+from nmt.progress import Advance, progress
+
+SHIFTS = (0, 1)
+WEIGHTS = 1 << 24  # weights computed at a time: layers x heads x target pieces x source pieces, 64 MB
+PAIRS = 64  # at most so many pairs at a time
+
+
+class Looks(NamedTuple):
+    """How many maps of attention a model makes of a sentence pair."""
+
+    layers: int
+    heads: int
+
+    @property
+    def ways(self) -> list[str]:
+        """The ways to read one map off them: each layer with its heads averaged, and the mean over all."""
+        heads = "mean of heads" if self.heads > 1 else ""
+        if self.layers == 1:
+            return [heads]
+        each = [f"layer {layer}, {heads}".removesuffix(", ") for layer in range(1, self.layers + 1)]
+        return [*each, f"mean of layers{' and heads' if heads else ''}"]
+
+
+class Aligned(NamedTuple):
+    """For each pair, way, shift and target word the source word it is linked to, -1 where to none.
+
+    A pair is None where it could not be aligned: a side has more pieces than the model's bound, or pieces
+    that do not spell its words.
+    """
+
+    looks: Looks
+    best: list[NDArray[np.int64] | None]  # each (ways, 2, target words)
+
+    def links(self, way: int, shift: int) -> list[Alignment]:
+        """Of each pair the links (source word, target word), counted from 0; none where it is not aligned."""
+        return [
+            () if best is None else tuple((int(i), j) for j, i in enumerate(best[way, shift]) if i >= 0)
+            for best in self.best
+        ]
+
+    @property
+    def left_out(self) -> int:
+        return sum(best is None for best in self.best)
+
+
+class _Pair(NamedTuple):
+    """Ids without special ones, and whose word each piece is part of."""
+
+    src: list[int]
+    tgt: list[int]
+    source_shares: NDArray[np.float64]  # (source pieces, source words)
+    target_shares: NDArray[np.float64]  # (target pieces, target words)
+
+
+def looks_of(translator: Translator) -> Looks | None:
+    """None for a model without attention."""
+    src, tgt_in = (torch.tensor([ids], device=translator.device) for ids in ([UNK, EOS], [BOS]))
+    with torch.inference_mode(), evaluating(translator.model):
+        weights = translator.model.weights(src, tgt_in)
+    return None if weights is None else Looks(*weights.shape[1:3])
+
+
+def align(
+    translator: Translator, sources: Sequence[str], targets: Sequence[str], shown: bool = False
+) -> Aligned | None:
+    """Each source with its given translation, in batches by length; None for a model without attention.
+
+    The end of the sentence is left out of the choice, so that a word is linked to a word even where the model
+    looks at the end most; to none only where all words get nothing. Words are `nmt.data.text.words`.
+    """
+    looks = looks_of(translator)
+    if looks is None:
+        return None
+    found: list[NDArray[np.int64] | None] = [None] * len(sources)
+    with torch.inference_mode(), evaluating(translator.model), progress("aligning", len(sources), shown) as advance:
+        pairs = _mapped(translator, sources, targets, advance)
+        for group in _batches(pairs, looks):
+            weights = _forced(translator, [pairs[index] for index in group])
+            for index, one in zip(group, weights, strict=True):
+                found[index] = _best(one[:, :, : len(pairs[index].tgt) + 1], pairs[index])
+            advance(len(group))
+    for index, texts in enumerate(zip(sources, targets, strict=True)):
+        if not all(words(text) for text in texts):  # nothing to be linked to
+            found[index] = np.full((len(looks.ways), len(SHIFTS), len(words(texts[1]))), -1)
+    return Aligned(looks, found)
+
+
+def _mapped(
+    translator: Translator, sources: Sequence[str], targets: Sequence[str], advance: Advance
+) -> dict[int, _Pair]:
+    """The pairs that go through the model, by their place."""
+    encoded = zip(translator.encode(sources), translator.target.encode_batch(targets), strict=True)
+    pairs = {}
+    for index, (src, tgt) in enumerate(encoded):
+        if 0 < len(src) <= translator.max_src_pieces and 0 < len(tgt) <= translator.max_src_pieces:
+            source_shares = piece_shares(translator.source, sources[index], src)
+            target_shares = piece_shares(translator.target, targets[index], tgt)
+            if source_shares is not None and target_shares is not None:
+                pairs[index] = _Pair(src, tgt, source_shares, target_shares)
+    advance(len(sources) - len(pairs))
+    return pairs
+
+
+def _batches(pairs: dict[int, _Pair], looks: Looks) -> Iterator[list[int]]:
+    """Pairs whose sources have one length, longest first: as in search, no source is padded."""
+    group: list[int] = []
+    for index in sorted(pairs, key=lambda index: (len(pairs[index].src), len(pairs[index].tgt)), reverse=True):
+        if group:
+            longest = pairs[group[0]]
+            size = looks.layers * looks.heads * (len(longest.src) + 1) * (len(longest.tgt) + 1)
+            if len(pairs[index].src) != len(longest.src) or len(group) >= min(PAIRS, max(1, WEIGHTS // size)):
+                yield group
+                group = []
+        group.append(index)
+    if group:
+        yield group
+
+
+def _forced(translator: Translator, pairs: Sequence[_Pair]) -> NDArray[np.float64]:
+    """The weights of given pairs (B, L, H, T, S), padded on the target side; every row of a target but the first
+    has the piece before as its input, and predicts the next one."""
+    longest = max(len(pair.tgt) for pair in pairs)
+    src = torch.tensor([[*pair.src, EOS] for pair in pairs], device=translator.device)
+    tgt_in = torch.tensor(
+        [[BOS, *pair.tgt] + [PAD] * (longest - len(pair.tgt)) for pair in pairs], device=translator.device
+    )
+    weights: Tensor | None = translator.model.weights(src, tgt_in)
+    assert weights is not None
+    return weights.double().cpu().numpy()
+
+
+def _best(weights: NDArray[np.float64], pair: _Pair) -> NDArray[np.int64]:
+    """One pair's weights (L, H, T + 1, S + 1) -> (ways, 2, target words) source words, -1 for none."""
+    layers = weights.mean(axis=1)
+    maps = layers if len(layers) == 1 else np.concatenate([layers, layers.mean(axis=0, keepdims=True)])
+    rows = maps[:, :, : len(pair.src)]  # without the end of the sentence
+    shifted = np.stack([rows[:, shift : shift + len(pair.tgt)] for shift in SHIFTS], axis=1)
+    looked = word_weights(shifted, pair.source_shares, pair.target_shares)
+    return np.where(looked.max(axis=-1) > 0, looked.argmax(axis=-1), -1)
+
+
+def word_weights(
+    weights: NDArray[np.float64], source_shares: NDArray[np.float64], target_shares: NDArray[np.float64]
+) -> NDArray[np.float64]:
+    """Weights over pieces (..., T, S) -> over words (..., target words, source words).
+
+    Shares are (pieces, words). The source side is summed (how much of the look falls on the word), the target
+    side averaged (the look while the word was written): each row still sums to what it did. A target word
+    without pieces has a row of zeros.
+    """
+    means = target_shares / np.maximum(target_shares.sum(axis=0), 1e-12)
+    return means.T @ (weights @ source_shares)
