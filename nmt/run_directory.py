@@ -23,7 +23,7 @@ PLACES = ("run_dir", "data_dir", "size", "prepared", "workers", "attention_backe
 FREE_SECTIONS = ("device", "threads", "precision", "tracker", "search", *PLACES)
 FREE_TRAINING = (
     "max_updates", "max_epochs", "max_minutes", "log_every", "validate_every", "save_minutes", "patience", "monitor",
-    "bleu_sentences", "average_last",
+    "bleu_sentences", "average_last", "keep_every",
 )  # fmt: skip
 ALIKE = ("auto", "fused", "varlen", "explicit", "tiled")  # backends that compute the same: a resume may change them
 # File names say nothing of content, which is compared by checksum instead.
@@ -46,7 +46,7 @@ LATER: dict[str, dict[str, Any]] = {
         "max_positions": 1024,
     },
 }
-LATER_SECTIONS: dict[str, dict[str, Any]] = {"training": {"mean_over": "pieces"}}
+LATER_SECTIONS: dict[str, dict[str, Any]] = {"training": {"mean_over": "pieces", "keep_every": None}}
 
 
 def read_config(folder: Path) -> dict[str, Any]:

@@ -1,37 +1,23 @@
 """BLEU by source length: corpus BLEU of the sentences in each bin, never a mean of sentence scores.
 
-Length is counted in words of the raw source, the same for every system and every vocabulary. By the length of
-references or outputs, any system's curve slopes: long outputs are long where they repeat themselves.
+What a length is: lengths.py.
 """
 
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
-from nmt.data.text import words
 from nmt.evaluation.bootstrap import Bootstrap, bleu_interval
+from nmt.evaluation.lengths import BINS, Bin, source_length
 from nmt.evaluation.metrics import Bleu, Statistics, bleu_of, chrf_of
 
 FEW = 100  # sentences; with fewer, an interval is several BLEU wide and a bin only describes
 
 
-class Bin(NamedTuple):
-    """Sentences with low <= source words < high; high None: no upper end."""
-
-    low: int
-    high: int | None
-
-    def __contains__(self, length: object) -> bool:
-        return isinstance(length, int) and self.low <= length and (self.high is None or length < self.high)
-
-
-BINS = (Bin(1, 10), *(Bin(low, low + 10) for low in range(10, 60, 10)), Bin(60, None))
-
-
 def by_length(statistics: Statistics, sources: Sequence[str], settings: Bootstrap) -> list[dict[str, Any]]:
     """A row for each bin, empty ones too. Sources without words are in no bin."""
-    lengths = [len(words(source)) for source in sources]
+    lengths = [source_length(source) for source in sources]
     rows = []
     for where in BINS:
         members = [index for index, length in enumerate(lengths) if length in where]

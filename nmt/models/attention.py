@@ -34,6 +34,8 @@ class Attention(nn.Module, ABC):
 
     context_size: int  # width of the context it gives
     looks: bool = True  # False where there are no weights to show
+    fixed_size: bool = False  # True where the decoder gets one vector of the sentence, however long that is
+    is_summary: bool = False  # True where that vector is the encoder's summary
     by_place: bool = False  # True where a weight depends on where a piece stands
 
     @abstractmethod
@@ -159,6 +161,8 @@ class FixedContext(Attention):
     """No attention: the same summary at every step. This is the bottleneck under study (arXiv:1406.1078)."""
 
     looks = False
+    fixed_size = True
+    is_summary = True
 
     def __init__(self, query_size: int, encoder_size: int) -> None:
         super().__init__()
@@ -176,6 +180,7 @@ class InitialStateOnly(Attention):
     """No attention and no context: the summary only starts the decoder (arXiv:1409.3215)."""
 
     looks = False
+    fixed_size = True
     context_size = 0
 
     def __init__(self, query_size: int, encoder_size: int) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import cast
+
 import torch
 from torch import Tensor, nn
 
@@ -10,6 +12,7 @@ from nmt.models.attention import Attention, Memory
 from nmt.models.cells import Cell, StackState
 from nmt.models.encoder import Encoded, Encoder
 from nmt.models.precision import wide
+from nmt.models.seq2seq import Carried
 
 
 class Bridge(nn.Module):
@@ -66,6 +69,17 @@ def demand_fit(encoder: Encoder, attention: Attention, hidden_size: int) -> None
             "model.summary=last_forward leaves the backward reading without any use where there is no attention: "
             "add model.bidirectional=false"
         )
+
+
+def carried(encoder: Encoder, attention: Attention, bridge: nn.Module) -> Carried:
+    """What of the encoder reaches the decoder: its states where the attention reads them, else vectors of one size."""
+    start = encoder.last_size if encoder.keep_last else cast("Bridge", bridge).input_size
+    if not attention.fixed_size:  # a learned start, and the top layer's last state, are read with the states anyway
+        return Carried(max(0, encoder.last_size - encoder.output_size) if encoder.keep_last else 0, encoder.output_size)
+    # the start is computed from a part of the summary, or the summary is one of the states that are copied
+    one_holds_the_other = attention.is_summary and (encoder.ends_are_summary or not encoder.keep_last)
+    both = (start, attention.context_size)
+    return Carried(max(both) if one_holds_the_other else sum(both), 0)
 
 
 def remember(embedded: Tensor, mask: Tensor, encoder: Encoder, attention: Attention, bridge: nn.Module) -> Memory:

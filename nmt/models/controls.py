@@ -19,6 +19,8 @@ ONES = 2**BITS - 1
 class MeanOfStates(Attention):
     """The mean of the encoder states at every step: a fixed-size context with a short gradient path, and no choice."""
 
+    fixed_size = True
+
     def __init__(self, query_size: int, encoder_size: int) -> None:
         super().__init__()
         self.context_size = encoder_size

@@ -57,6 +57,8 @@ class Encoder(nn.Module):
         self.summary_size = size if summary == "last_forward" else self.output_size
         self.dropout = dropout
         self.reverse_source = reverse_source
+        self.last_size = layers * (2 if cell == "lstm" else 1) * self.output_size  # numbers in the last states
+        self.ends_are_summary = summary.startswith("last")
         self.summarise = summary_function(summary)
         self.keep_last = keep_last
         self.layers = nn.ModuleList(

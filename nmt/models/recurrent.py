@@ -13,12 +13,12 @@ import torch
 from torch import Tensor, nn
 
 from nmt.models.attention import Attention, Memory
-from nmt.models.bridge import bridge_class, demand_fit, remember
+from nmt.models.bridge import bridge_class, carried, demand_fit, remember
 from nmt.models.cells import Stack, StackState, cell_class, further_input, top
 from nmt.models.dropout import dropout
 from nmt.models.encoder import Encoder
 from nmt.models.initial import set_initial
-from nmt.models.seq2seq import Seq2Seq, vocabulary
+from nmt.models.seq2seq import Carried, Seq2Seq, vocabulary
 
 
 class BahdanauState(NamedTuple):
@@ -124,6 +124,9 @@ class Bahdanau(Seq2Seq):
 
     def weights(self, src: Tensor, tgt_in: Tensor) -> Tensor | None:
         return self.teach(src, tgt_in)[1][:, None, None] if self.attention.looks else None
+
+    def carried(self) -> Carried:
+        return carried(self.encoder, self.attention, self.bridge)
 
 
 class LuongState(NamedTuple):
@@ -246,6 +249,9 @@ class Luong(Seq2Seq):
 
     def weights(self, src: Tensor, tgt_in: Tensor) -> Tensor | None:
         return self.teach(src, tgt_in)[1][:, None, None] if self.attention.looks else None
+
+    def carried(self) -> Carried:
+        return carried(self.encoder, self.attention, self.bridge)
 
 
 class Maxout(nn.Module):

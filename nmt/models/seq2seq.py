@@ -18,6 +18,16 @@ from torch import Tensor, nn
 from nmt.errors import ConfigError
 
 
+class Carried(NamedTuple):
+    """Real numbers of the source that reach the decoder: some for the whole sentence, some for each of its pieces.
+
+    This is what the fixed-length bottleneck is made of; vectors computed from these count once.
+    """
+
+    fixed: int
+    per_piece: int
+
+
 class Seq2Seq(nn.Module, ABC):
     """Training needs `forward` and `project`; search needs `encode`, `start`, `step` and `project`'s weights.
 
@@ -51,6 +61,10 @@ class Seq2Seq(nn.Module, ABC):
     @abstractmethod
     def weights(self, src: Tensor, tgt_in: Tensor) -> Tensor | None:
         """Attention over the source, (B, L, H, T, S); None where the model does not look back at it."""
+
+    def carried(self) -> Carried | None:
+        """How much of the source the decoder can read; None where a model does not say."""
+        return None
 
     def attention_on(self, device: torch.device, dtype: torch.dtype) -> str:
         """In words, what computes attention on a device with products in `dtype`; empty where there is no choice.

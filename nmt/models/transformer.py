@@ -17,7 +17,7 @@ from nmt.models.layers import DecoderLayer, EncoderLayer, Looks, Parts
 from nmt.models.multihead import KeysValues, Look
 from nmt.models.positions import Positions, make_positions
 from nmt.models.precision import product_type
-from nmt.models.seq2seq import Seq2Seq, vocabulary
+from nmt.models.seq2seq import Carried, Seq2Seq, vocabulary
 
 TransformerState = tuple[KeysValues, ...]  # for each layer the keys and values of the target pieces so far
 
@@ -140,6 +140,9 @@ class Transformer(Seq2Seq):
     def weights(self, src: Tensor, tgt_in: Tensor) -> Tensor:
         looks = self.teach(src, tgt_in, self.backend.explicit)[1]
         return torch.stack([weights for weights in looks if weights is not None], dim=1)
+
+    def carried(self) -> Carried:
+        return Carried(0, self.source.embedding_dim)
 
     def attention_on(self, device: torch.device, dtype: torch.dtype) -> str:
         return self.backend.in_words(device, dtype, self.attention_dropout)

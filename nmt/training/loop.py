@@ -47,12 +47,15 @@ class TrainingSettings:
     monitor: str = "bleu"
     bleu_sentences: int = 500
     average_last: int = 0
+    keep_every: int | None = None
 
     def __post_init__(self) -> None:
         for name in ("accumulate", "log_every", "validate_every"):
             require_whole(f"training.{name}", getattr(self, name))
         for name in ("bleu_sentences", "average_last"):
             require_whole(f"training.{name}", getattr(self, name), least=0)
+        if self.keep_every is not None:
+            require_whole("training.keep_every", self.keep_every)
         for name in ("max_updates", "max_epochs", "max_minutes", "patience"):
             value = getattr(self, name)
             if value is not None and value <= 0:
@@ -154,6 +157,7 @@ class Observer(Protocol):
 
     def log(self, progress: Progress, metrics: Metrics) -> None: ...
     def validate(self, progress: Progress) -> None: ...
+    def keep(self, progress: Progress) -> None: ...
     def save(self, progress: Progress) -> None: ...
     def stop_requested(self) -> bool: ...
 
@@ -239,7 +243,11 @@ def _fit(job: Job, settings: TrainingSettings, progress: Progress, observer: Obs
             rate = job.optimizer.param_groups[0]["lr"]
             observer.log(progress, {**window.close(), "train/grad_norm": norm.item(), "learning_rate": rate})
 
-        # more rarely: measure, and keep the result
+        # more rarely: keep these weights; measure, and keep the result
+        if settings.keep_every and progress.update % settings.keep_every == 0:
+            _check(norm, progress)
+            observer.keep(progress)
+            watch.lap()
         due = progress.update % settings.validate_every == 0 or bool(settings.ending(progress, job.last))
         stop = observer.stop_requested()
         if due or stop or time.perf_counter() - saved > 60 * settings.save_minutes:

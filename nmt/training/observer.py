@@ -74,6 +74,12 @@ class RunObserver:
         else:
             progress.without_gain += 1
 
+    def keep(self, progress: Progress) -> None:
+        """The weights of this update, for good: what a system could do after so much training."""
+        file = self.run_dir / checkpoint.KEPT / f"update-{progress.update:07}.safetensors"
+        file.parent.mkdir(exist_ok=True)
+        checkpoint.save_weights(file, self.job.model, progress.update)
+
     def save(self, progress: Progress) -> None:
         """The resume state and the last weights."""
         checkpoint.save_resume(

@@ -201,3 +201,21 @@ def test_every_scorer_in_every_order_with_every_summary_keeps_the_contract(build
         assert model.weights(SRC, TGT_IN) is None
     else:
         test_weights_sum_to_one_and_never_fall_on_padding(model)
+
+
+@pytest.mark.parametrize(
+    ("variant", "fixed", "per_piece"),
+    [
+        ("experiment=rnn", 10, 0),
+        ("experiment=rnn attention=initial_state", 10, 0),
+        ("experiment=rnn attention=mean", 15, 0),  # the mean, and the backward reading's end for the start
+        ("experiment=rnn model.bridge=copy model.layers=2 model.cell=lstm", 40, 0),
+        ("experiment=rnn model.bridge=copy model.summary=max", 20, 0),
+        ("experiment=bahdanau", 0, 10),
+        ("experiment=bahdanau attention=random", 0, 10),
+        ("experiment=luong model.bridge=copy model.layers=2 model.cell=lstm", 30, 10),
+        ("experiment=transformer", 0, 6),
+    ],
+)
+def test_the_numbers_that_reach_the_decoder_are_counted(build, variant: str, fixed: int, per_piece: int) -> None:
+    assert build(variant).carried() == (fixed, per_piece)

@@ -101,6 +101,16 @@ def test_stopped_and_resumed_equals_never_stopped(tmp_path: Path, stop_at: int) 
         assert resumed.state_dict()[name].equal(value), name
 
 
+def test_kept_weights_are_those_of_their_update(tmp_path: Path) -> None:
+    train(tmp_path / "kept", max_updates=9, keep_every=3)
+    for update in (3, 6, 9):
+        kept = Toy()
+        checkpoint.load_weights(tmp_path / "kept" / checkpoint.KEPT / f"update-{update:07}.safetensors", kept)
+        alone = train(tmp_path / f"until-{update}", max_updates=update)
+        assert all(value.equal(kept.state_dict()[name]) for name, value in alone.state_dict().items())
+    assert len(list((tmp_path / "kept" / checkpoint.KEPT).iterdir())) == 3
+
+
 @pytest.mark.parametrize("ending", ["finished", "failed"])
 def test_no_thread_is_left_behind(tmp_path: Path, ending: str) -> None:
     before = set(threading.enumerate())

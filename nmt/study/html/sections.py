@@ -1,0 +1,196 @@
+"""The parts of the page that are text and tables."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from nmt.study.html.marks import named
+from nmt.study.html.text import (
+    NONE,
+    Markup,
+    attribute,
+    bounds,
+    escape,
+    fixed,
+    notes,
+    p_value,
+    scroll,
+    section,
+    signed,
+    table,
+)
+
+Report = Mapping[str, Any]
+LEFT_OUT = '<p class="left-out">The texts were left out of this report (<code>report.text=none</code>).</p>'
+
+
+def head(report: Report) -> str:
+    """Title, test set, what was found, and what that does not show."""
+    test = report["test"]
+    pair = [test.get("source_language"), test.get("target_language")]
+    facts = [f"{test['data']}/{test['name']}", *([" → ".join(pair)] if all(pair) else [])]
+    facts += [f"{test['sentences']:,} sentences", *([report["record"]["date"][:10]] if report["record"].get("date") else [])]
+    found = [
+        f'<p class="{"headline" if place == 0 else "also"}">{escape(headline["sentence"])}'
+        f"{' <em>Descriptive only: a group has fewer than 100 sentences.</em>' if headline.get('descriptive') else ''}</p>"
+        for place, headline in enumerate(report.get("headlines") or [])
+    ]
+    limits = notes(report.get("limits") or [], "limits")
+    shown = f'<aside aria-label="What this does not show"><h2>What this does not show</h2>{limits}</aside>' if limits else ""
+    return (
+        f"<header><h1>{escape(report['title'])}</h1>"
+        f'<p class="facts">{" · ".join(f"<bdi>{escape(fact)}</bdi>" for fact in facts)}</p></header>\n'
+        f'<section id="findings" aria-label="Findings">{"".join(found)}{shown}</section>\n'
+    )
+
+
+def grid(content: Mapping[str, Any], systems: Sequence[str]) -> str:
+    """One of the report's grids; where the first cell is a system it wears its marker."""
+    rows = [
+        [Markup(named(systems.index(row[0]), row[0])) if row[0] in systems else row[0], *row[1:]]
+        for row in content["rows"]
+    ]
+    return table(content["title"], content["header"], rows) + notes(content.get("notes") or [])
+
+
+def systems_section(report: Report, systems: Sequence[str]) -> str:
+    failures = notes([f"Missing: {failure}" for failure in report.get("failures") or []], "failures")
+    tables = [grid(content, systems) for content in report["tables"][:1]]
+    return section("systems", "Systems", failures, *tables) if tables or failures else ""
+
+
+def significance_section(report: Report, systems: Sequence[str]) -> str:
+    """Differences of pairs in every bin; stars where both tests hold after Holm's correction."""
+    found = report.get("significance")
+    if not found or not found["tests"]:
+        return ""
+    views = list(dict.fromkeys(test["view"] for test in found["tests"]))
+    parts = [_differences(report, found["tests"], view, systems) for view in views]
+    said = [
+        "Difference in BLEU with its 95% interval (paired bootstrap). "
+        "*: both Holm-adjusted p values, of the paired bootstrap and of approximate randomisation, are under 0.05.",
+        f"Holm's correction {found['holm']}; {found['resamples']:,} resamples, {found['trials']:,} trials, seed {found['seed']}.",
+    ]
+    header = ["pair", "bin", "n", "difference", "95% interval", "p bootstrap", "Holm", "p randomisation", "Holm", "p sacreBLEU"]
+    rows = [
+        [
+            f"{test['b']} − {test['a']}",
+            f"{test['bin']} {test['view']}" if len(views) > 1 else test["bin"],
+            f"{test['n']:,}",
+            signed(test["difference"]) + ("*" if test["significant"] else ""),
+            "same output" if test["identical"] else bounds(test["interval"]),
+            *(p_value(test[key]) for key in P_VALUES),
+        ]
+        for test in found["tests"]
+    ]
+    every = table("All tests", header, rows, "scroll tall")
+    details = f"<details><summary>All {len(rows):,} tests with their p values</summary>{every}</details>"
+    return section("significance", "Significance", *parts, notes(said), details)
+
+
+P_VALUES = ("p_bootstrap", "holm_bootstrap", "p_randomisation", "holm_randomisation", "p_sacrebleu")
+
+
+def _differences(report: Report, tests: Sequence[Mapping[str, Any]], view: str, systems: Sequence[str]) -> str:
+    tests = [test for test in tests if test["view"] == view]
+    bins = list(dict.fromkeys(test["bin"] for test in tests))
+    cells = {(test["a"], test["b"], test["bin"]): test for test in tests}
+    axis = next((shown["axis"] for shown in report["views"] if shown["name"] == view), view)
+    rows: list[list[object]] = []
+    for a, b in dict.fromkeys((test["a"], test["b"]) for test in tests):
+        names = [named(systems.index(name), name) if name in systems else escape(name) for name in (b, a)]
+        found = [cells.get((a, b, bin)) for bin in bins]
+        rows.append([Markup(" − ".join(names)), *(_difference(test) for test in found)])
+    return table(f"Difference in BLEU by {axis}", ["pair", *bins], rows)
+
+
+def _difference(test: Mapping[str, Any] | None) -> str:
+    if test is None or test["difference"] is None:
+        return NONE
+    if test["identical"]:
+        return Markup('0.0<br><small>same output</small>')
+    star = '<b class="star" title="both Holm-adjusted p under 0.05">*</b>' if test["significant"] else ""
+    return Markup(f"{signed(test['difference'])}{star}<br><small>{bounds(test['interval'])}</small>")
+
+
+def alignment_section(report: Report, systems: Sequence[str]) -> str:
+    """AER of attention, with precision and recall, overall and by length."""
+    rows = report.get("alignment") or []
+    if not rows:
+        return ""
+    lengths = list(dict.fromkeys(part["label"] for row in rows for part in row.get("by_length") or []))
+    header = ["system", "weights of", "shift", "gold", "n", "AER", "precision", "recall", *lengths]
+    cells = []
+    for row in rows:
+        by_length = {part["label"]: part for part in row.get("by_length") or []}
+        name = row["system"]
+        cells.append(
+            [
+                Markup(named(systems.index(name), name)) if name in systems else name,
+                row["way"] or NONE,
+                str(row["shift"]),
+                row["gold"],
+                f"{row['n']:,}",
+                *(fixed(row[key], 3) for key in ("aer", "precision", "recall")),
+                *(fixed(by_length[label]["aer"], 3) if label in by_length else NONE for label in lengths),
+            ]
+        )
+    said = [
+        "AER: alignment error rate, 0 where every link is right; each target word is linked to the source word "
+        "that it looks at most while the reference is forced.",
+        "Shift 1 takes the weights of the step after the one that predicts the word. Columns by length: AER by source words.",
+    ]
+    return section("alignment", "Attention as alignment", table("Alignment error rate", header, cells), notes(said))
+
+
+def samples_section(samples: Sequence[Mapping[str, Any]] | None, report: Report, systems: Sequence[str]) -> str:
+    """Short and long sentences with every system's output beside the reference."""
+    if samples is None:
+        return section("samples", "Samples", LEFT_OUT)
+    if not samples:
+        return ""
+    test = report["test"]
+    parts = []
+    for group in dict.fromkeys(sample["group"] for sample in samples):
+        cards = [_sample(sample, test, systems) for sample in samples if sample["group"] == group]
+        parts.append(f"<h3>{escape(group.capitalize())} sentences</h3>{''.join(cards)}")
+    return section("samples", "Samples", *parts)
+
+
+def _sample(sample: Mapping[str, Any], test: Mapping[str, Any], systems: Sequence[str]) -> str:
+    source, target = (attribute("lang", test.get(key)) for key in ("source_language", "target_language"))
+    rows = [("source", "source", sample["source"], source), ("reference", "reference", sample["reference"], target)]
+    outputs = [
+        (Markup(named(index, name)), "output", sample["outputs"][name], target)
+        for index, name in enumerate(systems)
+        if name in sample["outputs"]
+    ]
+    body = "".join(
+        f'<div class="{kind}"><dt>{label}</dt><dd{lang} dir="auto">{escape(text) or "<i>(empty)</i>"}</dd></div>'
+        for label, kind, text, lang in [*rows, *outputs]
+    )
+    return f'<article class="sample"><p class="count">{sample["words"]:,} source words</p><dl>{body}</dl></article>'
+
+
+def notes_section(report: Report) -> str:
+    """How it was made: everything one needs to make it again."""
+    test, record = report["test"], report["record"]
+    signatures = [(f"{name} signature", text) for name, text in (report.get("signatures") or {}).items()]
+    versions = record.get("versions") or {}
+    facts = [
+        ("command", record.get("command")),
+        ("commit", record.get("commit")),
+        ("date", record.get("date")),
+        ("machine", record.get("machine")),
+        ("versions", ", ".join(f"{name} {version}" for name, version in versions.items()) or None),
+        ("test set", f"{test['data']}/{test['name']}, {test['sentences']:,} sentences"),
+        ("source sha256", test.get("source_sha256")),
+        *(("reference sha256", checksum) for checksum in test.get("references_sha256") or []),
+        ("baseline", report.get("baseline")),
+        *signatures,
+    ]
+    rows = "".join(
+        f'<tr><th scope="row">{escape(name)}</th><td><code>{escape(value)}</code></td></tr>' for name, value in facts if value
+    )
+    label = "How this report was made"
+    record_table = scroll(f'<table class="record"><caption>{label}</caption><tbody>{rows}</tbody></table>', label)
+    return section("record", "Notes and record", notes(report.get("notes") or []), record_table)

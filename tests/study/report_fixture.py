@@ -1,0 +1,223 @@
+"""An invented report: four systems, three seeds, three views, and sentences of 3 to 60 words that mean nothing."""
+
+import random
+from typing import Any
+
+import numpy as np
+
+from nmt.study.explorer import packed
+from nmt.study.words import END, WordMap
+
+SYSTEMS = ["rnn", "bahdanau", "luong", "transformer"]
+BLEU = {
+    "rnn": [74.8, 29.3, 16.9, 12.4, 10.4, 9.6, 9.0],
+    "bahdanau": [98.4, 96.7, 97.0, 96.6, 96.2, 95.1, 92.8],
+    "luong": [97.1, 94.4, 94.9, 94.3, 93.7, 91.2, 86.9],
+    "transformer": [97.6, 92.5, 90.1, 86.6, 80.9, 71.2, 64.1],
+}
+COUNTS = [352, 352, 352, 352, 352, 220, 84]
+EDGES = [1, 10, 20, 30, 40, 50, 60, None]
+LAYERS, HEADS = 3, 4
+SOURCE_WORDS = "the a old young dog house woman bird sees sings gives that because who under near red slowly today".split()
+TARGET_WORDS = "der die das alte junge Hund Haus Frau Vogel sieht singt gibt dass weil unter neben rote langsam heute".split()
+
+
+def report(systems: list[str] = SYSTEMS) -> dict[str, Any]:
+    """The report of a comparison as plain values."""
+    labels = [f"{low}–{high - 1}" if high else f"{low}+" for low, high in zip(EDGES, EDGES[1:], strict=False)]
+    words = view("words", "source words", labels, EDGES, COUNTS, systems)
+    words["cap"] = {"at": 50.0, "label": "longest training source: 50 words"}
+    words["training"] = [0.22, 0.24, 0.21, 0.18, 0.147, 0.003, 0.0]
+    tens = [1, 5, 8, 12, 17, 22, 28, 35, 43, 53, None]
+    tenths = [f"{low}–{high - 1}" if high else f"{low}–70" for low, high in zip(tens, tens[1:], strict=False)]
+    pieces = [1, 15, 30, 45, 60, 75, 90, None]
+    spans = [f"{low}–{high - 1}" if high else f"{low}+" for low, high in zip(pieces, pieces[1:], strict=False)]
+    return {
+        "title": f"BLEU by source length: {', '.join(systems)} on grammar",
+        "headlines": [headline(name, place) for place, name in enumerate(systems) if name != "rnn"],
+        "limits": [
+            "The cause: state size, gradient path and training lengths were not varied, so a gap that grows with length "
+            "is consistent with a bottleneck but does not prove one.",
+            "Other text: the sentences come from a grammar with a small vocabulary.",
+        ],
+        "record": {
+            "command": "python -m nmt.compare seeds=[1,2,3]",
+            "commit": "0123abcdef",
+            "date": "2030-01-02T03:04:05+00:00",
+            "machine": "an invented machine, 2 cores",
+            "versions": {"python": "3.11.2", "torch": "2.13.0"},
+        },
+        "test": {
+            "name": "test",
+            "data": "grammar",
+            "sentences": sum(COUNTS),
+            "source_language": "en",
+            "target_language": "de",
+            "source_sha256": "ab12" * 16,
+            "references_sha256": ["cd34" * 16],
+        },
+        "signatures": {"bleu": "nrefs:1|case:mixed|eff:no|tok:13a|smooth:exp|version:2.6.0"},
+        "baseline": "rnn",
+        "systems": [{"system": name, "bleu": curve(name)[3]} for name in systems],
+        "views": [
+            words,
+            view("deciles", "source words, tenths of the test set", tenths, tens, [206] * 10, systems),
+            view("pieces", "source pieces", spans, pieces, COUNTS, systems),
+        ],
+        "significance": significance(systems, labels),
+        "curves": {name: [[n * 230_000, curve(name)[2] * (1 - 0.6**n)] for n in range(1, 9)] for name in systems},
+        "alignment": [alignment(name, shift, labels) for name in systems if name != "rnn" for shift in (0, 1)],
+        "tables": tables(systems, labels),
+        "notes": ["Same training data for all: 24,000 pairs.", "Same updates for all: 2,000."],
+        "failures": [],
+    }
+
+
+def curve(system: str) -> list[float]:
+    """An invented row of BLEU, also for a system of another name."""
+    if system in BLEU:
+        return BLEU[system]
+    start = 20 + sum(map(ord, system)) * 7 % 60
+    return [start - 1.7 * place - (place * ord(system[-1])) % 5 for place in range(7)]
+
+
+def view(
+    name: str, axis: str, labels: list[str], edges: list[int | None], counts: list[int], systems: list[str]
+) -> dict[str, Any]:
+    bins = [
+        {"label": label, "low": low, "high": high, "n": n, "source_tokens": 9 * n, "reference_tokens": 9 * n, "descriptive": n < 100}
+        for label, low, high, n in zip(labels, edges, edges[1:], counts, strict=False)
+    ]
+    scores = {}
+    for system in systems:
+        values = np.interp(np.linspace(0, 6, len(bins)), range(7), curve(system))
+        scores[system] = [score(float(value), n) for value, n in zip(values, counts, strict=False)]
+    return {"name": name, "axis": axis, "title": f"BLEU by {axis}", "bins": bins, "cap": None, "training": None, "scores": scores}
+
+
+def score(bleu: float, n: int) -> dict[str, Any]:
+    half = (2.5 if bleu < 90 else 0.8) * (350 / n) ** 0.5
+    return {
+        "bleu": bleu,
+        "interval": [max(0.0, bleu - half), min(100.0, bleu + half)],
+        "brevity_penalty": 0.987,
+        "length_ratio": 0.9871,
+        "precisions": [90.0, 80.0, 70.0, 60.0],
+        "chrf": bleu,
+        "hypothesis_tokens": 9 * n,
+        "seeds": [bleu - 0.6, bleu + 0.1, bleu + 0.5],
+        "note": "",
+    }
+
+
+def headline(name: str, place: int) -> dict[str, Any]:
+    estimate = 60.0 - 5.4 * place
+    return {
+        "system": name, "baseline": "rnn", "short": "1–19", "long": "40+", "n_short": 704, "n_long": 656,
+        "estimate": estimate, "interval": [estimate - 2.1, estimate + 2.0], "seeds": [estimate] * 3,
+        "gap_short": 26.1, "gap_short_interval": [24.0, 28.1], "gap_long": 26.1 + estimate, "gap_long_interval": [80.0, 84.0],
+        "sentence": f"From short sentences (1–19 words) to long ones (40 and more), {name}'s lead over rnn grows by "
+        f"{estimate:.1f} BLEU (95% interval {estimate - 2.1:.1f} to {estimate + 2:.1f}).",
+        "descriptive": False,
+    }
+
+
+def significance(systems: list[str], labels: list[str]) -> dict[str, Any]:
+    tests = []
+    for name in systems:
+        for place, label in enumerate(["all", *labels]):
+            if name == "rnn":
+                continue
+            difference = curve(name)[place % 7] - curve("rnn")[place % 7]
+            tests.append(
+                {
+                    "view": "words", "bin": label, "a": "rnn", "b": name, "n": 352, "difference": difference,
+                    "interval": [difference - 2, difference + 2], "p_bootstrap": 0.0004, "p_randomisation": 0.0001,
+                    "p_sacrebleu": 0.001, "holm_bootstrap": 0.0028, "holm_randomisation": 0.031, "identical": False,
+                    "significant": abs(difference) > 5,
+                }
+            )
+    return {"holm": "over the 7 bins of each pair", "resamples": 1000, "trials": 10_000, "seed": 12345, "tests": tests}
+
+
+def alignment(name: str, shift: int, labels: list[str]) -> dict[str, Any]:
+    aer = 0.08 + 0.4 * shift
+    parts = [{"label": label, "n": 352, "aer": aer + 0.01 * place, "precision": 0.9, "recall": 0.9} for place, label in enumerate(labels)]
+    way = "layer 2, mean of heads" if name == "transformer" else ""
+    return {"system": name, "way": way, "shift": shift, "gold": "test", "n": 2064, "aer": aer, "precision": 0.93, "recall": 0.9, "by_length": parts}
+
+
+def tables(systems: list[str], labels: list[str]) -> list[dict[str, Any]]:
+    header = ["system", "seeds", "parameters", "state", "updates", "target pieces", "CPU time", "BLEU", "chrF2", "TER", "capped"]
+    rows = [
+        [name, "3", "345,319", "128", "2,000", "1.84 M", "1:46", f"{curve(name)[3]:.1f} ({curve(name)[3] - 1:.1f}–{curve(name)[3] + 1:.1f})", "97.8", "2.6", "2"]
+        for name in systems
+    ]
+    lengths = [[name, *(f"{value:.1f}\n[{value - 1:.1f}, {value + 1:.1f}]" for value in curve(name))] for name in systems]
+    header_lengths = ["BLEU by source words", *(f"{label}\nn={n}" for label, n in zip(labels, COUNTS, strict=True))]
+    return [
+        {"title": "Systems", "header": header, "rows": rows, "notes": ["Mean of three seeds; in brackets the lowest and the highest."]},
+        {"title": "BLEU by source words", "header": header_lengths, "rows": lengths, "notes": ["[ ]: 95% interval."]},
+    ]
+
+
+def sentences(count: int = 100) -> list[tuple[list[str], list[str], list[tuple[int, int]]]]:
+    """Invented (source words, target words, gold links), of 3 to 60 words."""
+    made = random.Random(3)
+    found = []
+    for place in range(count):
+        length = 60 if place == count - 1 else min(60, max(3, int(made.gauss(25, 13))))
+        order = list(range(length))
+        for start in range(0, length - 4, 6):
+            order[start + 1 : start + 4] = order[start + 2 : start + 4] + order[start + 1 : start + 2]
+        source = [made.choice(SOURCE_WORDS) for _ in range(length)]
+        target = [TARGET_WORDS[SOURCE_WORDS.index(source[s])] for s in order]
+        found.append((source, target, [(s, t) for t, s in enumerate(order)]))
+    return found
+
+
+def explorer(count: int = 100, systems: list[str] = SYSTEMS) -> dict[str, Any]:
+    """Invented weights near the gold links, for every system but the first."""
+    made = sentences(count)
+    numbers = np.random.default_rng(1)
+    maps: dict[str, list[Any]] = {systems[0]: []}
+    for name in systems[1:]:
+        shape = (LAYERS, HEADS) if name == "transformer" else (1, 1)
+        maps[name] = [
+            {"reference": weights(source, target, gold, shape, numbers), "own": weights(source, target[:-1], (), shape, numbers)}
+            for source, target, gold in made
+        ]
+    return {
+        "sentences": [
+            {"source": " ".join(source), "reference": " ".join(target), "words": len(source)} for source, target, _ in made
+        ],
+        "systems": [{"system": name, "attention": place > 0} for place, name in enumerate(systems)],
+        "maps": maps,
+    }
+
+
+def weights(source: list[str], target: list[str], gold: Any, shape: tuple[int, int], numbers: Any) -> dict[str, Any]:
+    rows, columns = len(target) + 1, len(source) + 1
+    logits = numbers.normal(size=(*shape, rows, columns))
+    centre = {t: s for s, t in gold}
+    for t in range(rows):
+        spread = np.abs(np.arange(columns) - centre.get(t, t))
+        logits[..., t, :] -= spread * numbers.uniform(0.6, 2.5, size=(*shape, 1))
+    raised = np.exp(logits)
+    return packed(WordMap([*source, END], [*target, END], raised / raised.sum(-1, keepdims=True)), gold)
+
+
+def samples(systems: list[str] = SYSTEMS) -> list[dict[str, Any]]:
+    """Four short sentences and two long ones."""
+    made = sorted(sentences(), key=lambda pair: len(pair[0]))
+    chosen = [("short", pair) for pair in made[3:7]] + [("long", pair) for pair in made[-3:-1]]
+    return [
+        {
+            "source": " ".join(source),
+            "reference": " ".join(target),
+            "words": len(source),
+            "group": group,
+            "outputs": {name: " ".join(target[: len(target) - place]) for place, name in enumerate(systems)},
+        }
+        for group, (source, target, _) in chosen
+    ]
