@@ -1,0 +1,154 @@
+"""Intervals and p values held against a truth that is known: python scripts/known_truth.py (about 3 minutes).
+
+An invented population of sentences stands for all the text there is; its corpus BLEU is the truth, and test sets
+are drawn from it. Writes outputs/reference/known-truth/known_truth.json and .md; docs/measuring.md quotes them.
+"""
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from nmt.evaluation.bootstrap import Bootstrap, bleu_interval, bleu_of_sums
+from nmt.evaluation.significance import Resampling, difference_of_differences, paired_tests
+from nmt.evaluation.store import to_json
+
+PLACE = Path(__file__).resolve().parent.parent / "outputs" / "reference" / "known-truth"
+LONGEST = 80  # words
+SENTENCES = 20_000  # of the population
+SHORT, LONG = 20, 30  # words: short sentences have fewer, long ones no fewer
+DRAWS = 1_000_000  # test sentences of an experiment on intervals: 10,000 test sets of 100
+TESTS = 4_000  # test sets of an experiment on p values
+TRIALS = 1_000  # swaps in each of them
+
+
+class Population:
+    """Rows (M, 10) of statistics. Systems a and b are equally good by construction; weak gets worse with length.
+
+    Sentences differ in length and in difficulty; all systems find the same ones hard. Words come out right in
+    streaks, as they do in translations.
+    """
+
+    def __init__(self, size: int = SENTENCES, seed: int = 1) -> None:
+        generator = np.random.default_rng(seed)
+        self.lengths = np.clip(np.exp(generator.normal(2.85, 0.6, size)).astype(np.int64), 1, LONGEST)
+        ease = generator.beta(5, 5, size)
+        self.a, self.b = (self._rows(ease, generator) for _ in "ab")
+        self.weak = self._rows(ease * np.exp(-self.lengths / 100), generator)
+
+    def _rows(self, ease: np.ndarray, generator: np.random.Generator) -> np.ndarray:
+        size = len(ease)
+        spread = np.rint(generator.normal(0, 0.12, size) * self.lengths).astype(np.int64)
+        words = np.clip(self.lengths + spread, 1, LONGEST)
+        right = np.zeros((size, LONGEST), dtype=bool)
+        right[:, 0] = generator.random(size) < ease
+        for place in range(1, LONGEST):
+            again = generator.random(size) < 0.3  # right or wrong as the word before
+            right[:, place] = np.where(again, right[:, place - 1], generator.random(size) < ease)
+        right &= np.arange(LONGEST) < words[:, None]
+        correct, total, streak = [], [], right
+        for order in range(4):
+            streak = streak[:, :-1] & right[:, order:] if order else right
+            correct.append(streak.sum(axis=1))
+            total.append(np.maximum(words - order, 0))
+        return np.stack([words, self.lengths, *correct, *total], axis=1)
+
+
+def bleu(rows: np.ndarray) -> float:
+    return float(bleu_of_sums(rows.sum(axis=0, keepdims=True).astype(float))[0])
+
+
+def interval_of_bleu(population: Population, n: int, sets: int) -> dict[str, Any]:
+    """How many of the 95% intervals of `sets` test sets of n sentences hold the population's BLEU."""
+    generator = np.random.default_rng(n)
+    truth = bleu(population.a)
+    held, width = 0, 0.0
+    for seed in range(sets):
+        low, high = bleu_interval(population.a[generator.integers(SENTENCES, size=n)], Bootstrap(seed=seed))
+        held += low <= truth <= high
+        width += high - low
+    return {"n": n, "test_sets": sets, "truth": truth, "held": held / sets, "half_width": width / sets / 2}
+
+
+def interval_of_interaction(population: Population, n: int, sets: int) -> dict[str, Any]:
+    """The same for the difference of differences, with n short and n long sentences in each test set."""
+    generator = np.random.default_rng(n)
+    strata = [np.flatnonzero(population.lengths < SHORT), np.flatnonzero(population.lengths >= LONG)]
+    short, long = (bleu(population.a[part]) - bleu(population.weak[part]) for part in strata)
+    held, width = 0, 0.0
+    for seed in range(sets):
+        drawn = np.concatenate([generator.choice(part, size=n) for part in strata])
+        systems = [population.weak[drawn]], [population.a[drawn]]
+        found = difference_of_differences(*systems, np.arange(n), np.arange(n, 2 * n), Bootstrap(seed=seed))
+        assert found is not None
+        low, high = found.interval
+        held += low <= long - short <= high
+        width += high - low
+    return {"n": n, "test_sets": sets, "truth": long - short, "held": held / sets, "half_width": width / sets / 2}
+
+
+def no_difference(population: Population, n: int, sets: int) -> dict[str, Any]:
+    """Where two systems are equally good: how often each p value is under 0.05, and how far from uniform it is.
+
+    Which output is whose is tossed for each sentence. `farthest` is the largest distance between the share of
+    p values up to a level and that level (Kolmogorov and Smirnov).
+    """
+    generator = np.random.default_rng(n)
+    results = []
+    for seed in range(sets):
+        drawn = generator.integers(SENTENCES, size=n)
+        a, b = population.a[drawn], population.b[drawn]
+        swap = generator.random((n, 1)) < 0.5
+        systems = [np.where(swap, b, a)], [np.where(swap, a, b)]
+        results += paired_tests(systems, [(0, 1)], Resampling(seed=seed, trials=TRIALS))
+    row: dict[str, Any] = {"n": n, "test_sets": sets}
+    for name in ("p_bootstrap", "p_randomisation", "p_sacrebleu"):
+        p = np.sort([getattr(result, name) for result in results])
+        steps = np.arange(sets + 1) / sets
+        row[name] = {
+            "under_0.05": float((p < 0.05).mean()),
+            "farthest": float(max((p - steps[:-1]).max(), (steps[1:] - p).max())),
+        }
+    row["intervals_with_0"] = float(np.mean([r.interval[0] <= 0 <= r.interval[1] for r in results]))
+    return row
+
+
+def page(found: Mapping[str, Any]) -> str:
+    """The results as Markdown tables."""
+    lines = ["| 95% interval of | sentences | test sets drawn | hold the truth | half-width |", "|---|--:|--:|--:|--:|"]
+    kinds = {"bleu": "BLEU", "interaction": "difference of differences (sentences in each stratum)"}
+    for kind, name in kinds.items():
+        for row in found[kind]:
+            held, wide = f"{100 * row['held']:.1f}%", f"±{row['half_width']:.1f}"
+            lines.append(f"| {name} | {row['n']} | {row['test_sets']:,} | {held} | {wide} |")
+    lines += [
+        "",
+        "| two equally good systems, p under 0.05 | sentences | test sets drawn | of them |",
+        "|---|--:|--:|--:|",
+    ]
+    names = {
+        "p_bootstrap": "paired bootstrap",
+        "p_randomisation": "approximate randomisation",
+        "p_sacrebleu": "the formula of `sacrebleu --paired-bs`",
+    }
+    for key, name in names.items():
+        for row in found["no_difference"]:
+            lines.append(f"| {name} | {row['n']} | {row['test_sets']:,} | {100 * row[key]['under_0.05']:.1f}% |")
+    return "\n".join(lines) + "\n"
+
+
+def main() -> None:
+    population = Population()
+    found = {
+        "bleu": [interval_of_bleu(population, n, DRAWS // n) for n in (100, 200, 400)],
+        "interaction": [interval_of_interaction(population, n, DRAWS // n // 2) for n in (200,)],
+        "no_difference": [no_difference(population, n, TESTS) for n in (100, 200)],
+    }
+    PLACE.mkdir(parents=True, exist_ok=True)
+    (PLACE / "known_truth.json").write_text(to_json(found) + "\n", encoding="utf-8")
+    (PLACE / "known_truth.md").write_text(page(found), encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()
