@@ -120,7 +120,7 @@ def with_alignment(
         say(f"{run.name}: alignments of {test.set.name} are there ({folder}); made again with force=true")
     else:
         stored = _align(run, test, gold, settings, folder, translator(), made_by)
-    if stored is None:
+    if stored is None or not stored["alignment"]:
         return evaluation
     return {**evaluation, "not_aligned": stored["not_aligned"], "alignment": stored["alignment"]}
 
@@ -144,11 +144,10 @@ def _align(
         return None
     aligned = align(translator, test.set.sources, test.set.references[0], shown=True)
     if aligned is None:
-        if settings.gold:
-            say(f"{run.name} has no attention: no alignments")
-        return None
-    links = aligned.links(settings.way(aligned.looks), settings.shift)
-    lines = [pharaoh(pair) for pair in links]
+        say(f"{run.name} has no attention: no alignments")
+        lines = [""] * len(test.set.sources)
+    else:
+        lines = [pharaoh(pair) for pair in aligned.links(settings.way(aligned.looks), settings.shift)]
     found = {
         "system": run.name,
         "run": run.path.resolve().name,
@@ -156,9 +155,9 @@ def _align(
         "test": name,
         **made_by,
         "sentences": len(lines),
-        "not_aligned": aligned.left_out,
+        "not_aligned": aligned.left_out if aligned else len(lines),
         "links_sha256": lines_sha256(lines),
-        "alignment": _entries(run.name, test, aligned, gold, settings),
+        "alignment": _entries(run.name, test, aligned, gold, settings) if aligned else [],
         "record": record(),
     }
     write_text(folder / f"{name}.alignment.txt", "".join(f"{line}\n" for line in lines))

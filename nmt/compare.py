@@ -25,7 +25,7 @@ from nmt.study.pictures import Pictures, file_name
 from nmt.study.progress import watching
 from nmt.study.protocol import Choices, Known, compared
 from nmt.study.report import Texts, terminal, write_report
-from nmt.study.results import Result, System, group, is_text, names_of, read_result
+from nmt.study.results import Result, System, alignments, group, is_text, names_of, read_result
 from nmt.study.training_text import TrainingText, training_text
 from nmt.study.variants import Variant, equal_time, other_searches
 from nmt.test_sets import Test
@@ -73,9 +73,9 @@ def _choices(cfg: DictConfig) -> Choices:
     if cfg.report.text not in ("all", "none"):
         raise ConfigError(f"report.text={cfg.report.text} is unknown: use all or none")
     short, long = (comparison.listed(cfg.headline[name]) for name in ("short", "long"))
-    for name, ends in (("short", short), ("long", long)):
-        if len(ends) != 2 or not isinstance(ends[0], int) or not (ends[1] is None or isinstance(ends[1], int)):
-            raise ConfigError(f"headline.{name}={list(ends)}: give two numbers of words, [FIRST,LAST]; null: no end")
+    for name, both in (("short", short), ("long", long)):
+        if len(both) != 2 or not isinstance(both[0], int) or not (both[1] is None or isinstance(both[1], int)):
+            raise ConfigError(f"headline.{name}={list(both)}: give two numbers of words, [FIRST,LAST]; null: no end")
     if short[1] is None or short[1] >= long[0]:
         raise ConfigError(f"headline: short ({short}) must end before long ({long}) begins")
     ends = Ends((short[0], short[1]), (long[0], long[1]))
@@ -195,7 +195,7 @@ def _known(systems: Sequence[System], test: Test, run: comparison.Told | None) -
         pieces=pieces,
         training=_training(run, own) if run and own else None,
         states={label: numbers for label, numbers in states.items() if numbers is not None},
-        alignment=[],
+        alignment=[entry for system in systems for entry in alignments(system, test.set.name)],
     )
 
 

@@ -1,4 +1,4 @@
-"""What a comparison is made of: the runs that it wants, what is left to do for each, and the test set that all are on."""
+"""What a comparison is made of: the runs that it wants, what is left to do for each, and the test set of all."""
 
 import json
 import sys
@@ -89,7 +89,7 @@ def training(one: Wanted, handed: Handed) -> Step:
 
 
 def sweeps(wanted: Sequence[Wanted], launcher: str, at_once: int, handed: Handed) -> list[tuple[str, ...]]:
-    """The same trainings as commands for one of Hydra's launchers: one for each seed, which runs all its experiments."""
+    """The same trainings for one of Hydra's launchers: a command for each seed, which runs all its experiments."""
     found = []
     for seed in dict.fromkeys(one.seed for one in wanted):
         runs = [one for one in wanted if one.seed == seed]
@@ -109,9 +109,10 @@ def is_evaluated(folder: Path, test: Test, checkpoint: Path, settings: DictConfi
     With settings of the user's own nmt.evaluate is asked: it translates again only where it must.
     """
     file = folder / f"{test.set.name}.json"
-    if any(not own.startswith(("test.", "evaluate.", "ter=", "data_dir=")) for own in handed.evaluate):
+    if any(not own.startswith(("test.", "evaluate.", "alignment.", "ter=", "data_dir=")) for own in handed.evaluate):
         return False
-    if not file.is_file():
+    unaligned = test.set.alignments is not None and not (folder / f"{test.set.name}.alignment.json").exists()
+    if not file.is_file() or (unaligned and checkpoint.is_dir() and any(checkpoint.glob("*.safetensors"))):
         return False
     search = json.loads(file.read_text(encoding="utf-8")).get("search") or {}
     if any(key != "n_best" and settings[key] != value for key, value in search.items() if key in settings):

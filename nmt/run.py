@@ -17,7 +17,6 @@ from nmt.models.seq2seq import Carried, Seq2Seq
 from nmt.run_directory import CONFIG, read_config
 from nmt.training import checkpoint
 
-
 UNIFORM_VOCABULARY = 8  # pieces, where only a model's shape is asked for
 
 

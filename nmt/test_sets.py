@@ -115,7 +115,8 @@ def read_test(name: str | None, sources: Sequence[str], references: Sequence[str
     if len(sources) > 1:
         if len(references) != len(sources):
             raise ConfigError(
-                f"test.src names {len(sources)} files and test.ref {len(references)}: pooled sets need one reference each"
+                f"test.src names {len(sources)} files and test.ref {len(references)}: "
+                "pooled sets need one reference each"
             )
         parts = [read_test(None, [source], [reference]) for source, reference in zip(sources, references, strict=True)]
         return pooled(parts, name or "+".join(part.name for part in parts))

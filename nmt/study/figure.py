@@ -138,7 +138,7 @@ def _known(view: Report) -> list[Report]:
 
 
 def place(length: float, bins: Sequence[Report]) -> float:
-    """Where a length stands on an axis of bins, whose centres are 0, 1, 2, ...; a bin without an end is as wide as 20."""
+    """Where a length stands on an axis of bins with the centres 0, 1, 2, ...; one without an end is as wide as 20."""
     for index, where in enumerate(bins):
         high = where["low"] + 20 if where["high"] is None else where["high"]
         if length < high or index == len(bins) - 1:
@@ -151,8 +151,11 @@ def _draw_training(figure: "Figure", axes: "Axes", view: Report) -> None:
     if view["cap"] is not None:
         x = place(view["cap"]["at"], view["bins"])
         axes.axvline(x, color="#777777", linewidth=1.0, linestyle=(0, (4, 3)), zorder=1)
-        side = {"ha": "right", "x": x - 0.05} if x > len(view["bins"]) / 2 - 0.5 else {"ha": "left", "x": x + 0.05}
-        axes.text(y=axes.get_ylim()[1], s=view["cap"]["label"], va="top", fontsize=8, color="#555555", **side)
+        right = x < len(view["bins"]) / 2 - 0.5  # where there is room for the words
+        words = axes.text(
+            x + (0.05 if right else -0.05), axes.get_ylim()[1], view["cap"]["label"], va="top", fontsize=8
+        )
+        words.set(horizontalalignment="left" if right else "right", color="#555555")
     if view["training"] is None:
         axes.set_xlabel(f"length in {view['axis']}", labelpad=7)
         return

@@ -75,9 +75,10 @@ def _sentence(found: dict[str, Any]) -> str:
     seeds = found["seeds"]
     spread = f"; {len(seeds)} seeds: {', '.join(f'{one:+.1f}' for one in seeds)}" if len(seeds) > 1 else "; one seed"
     return (
-        f"{found['system']} leads {found['baseline']} by {found['gap_short']:.1f} BLEU on sources of {found['short']} words "
-        f"and by {found['gap_long']:.1f} on sources of {found['long']} words: a difference of {found['estimate']:+.1f} "
-        f"[{low:+.1f}, {high:+.1f}] ({verdict}; n={found['n_short']:,} and {found['n_long']:,}{spread})."
+        f"{found['system']} leads {found['baseline']} by {found['gap_short']:.1f} BLEU on sources of {found['short']} "
+        f"words and by {found['gap_long']:.1f} on sources of {found['long']} words: a difference of "
+        f"{found['estimate']:+.1f} [{low:+.1f}, {high:+.1f}] ({verdict}; n={found['n_short']:,} and "
+        f"{found['n_long']:,}{spread})."
     )
 
 

@@ -1,7 +1,7 @@
 """The whole comparison as plain values: every number that the page, the tables and the figures show.
 
-What is measured, and how, follows one protocol for all systems: the same sentences in a bin for every system, corpus BLEU
-inside the bin, intervals, two tests a bin corrected for their number, and the difference of differences as the result.
+One protocol for all systems: the same sentences in a bin for every system, corpus BLEU inside the bin, intervals, two
+tests a bin corrected for their number, and the difference of differences as the result.
 """
 
 from collections.abc import Mapping, Sequence

@@ -1,4 +1,4 @@
-"""The comparison as files in one folder: comparison.html, .md and .json, figures, and tables for papers and programs."""
+"""The comparison as files in one folder: comparison.html, .md and .json, figures, and tables in LaTeX and CSV."""
 
 import json
 from collections.abc import Sequence

@@ -66,9 +66,7 @@ class System:
 
     def mean(self, value: Callable[[Result], float | None]) -> float | None:
         """The mean over seeds of what value gives; None if a seed has none."""
-        values = [value(result) for result in self.results]
-        known = [number for number in values if number is not None]
-        return sum(known) / len(known) if known and len(known) == len(values) else None
+        return mean_of([value(result) for result in self.results])
 
 
 def is_text(path: Path) -> bool:
@@ -176,6 +174,31 @@ def logged(run_dir: Path) -> list[dict[str, Any]]:
     file = run_dir / "metrics.jsonl"
     lines = file.read_text(encoding="utf-8").split("\n") if file.is_file() else []
     return [entry for line in lines if (entry := _json_or_nothing(line))]
+
+
+def alignments(system: System, test: str) -> list[dict[str, Any]]:
+    """What nmt.evaluate found of each way to read the system's attention as an alignment, means over its seeds."""
+    folders = [result.path.parent for result in system.results]
+    runs = [_json_object(folder / f"{test}.alignment.json").get("alignment") or [] for folder in folders]
+    return [_mean_alignment(system.label, entries) for entries in zip(*runs, strict=False)]
+
+
+QUALITIES = ("aer", "precision", "recall")
+
+
+def _mean_alignment(label: str, seeds: Sequence[dict[str, Any]]) -> dict[str, Any]:
+    first = {**seeds[0], "system": label, "seeds": [one["aer"] for one in seeds]}
+    bins = [
+        {**rows[0], **{key: mean_of([row[key] for row in rows]) for key in QUALITIES}}
+        for rows in zip(*(one["by_length"] for one in seeds), strict=True)
+    ]
+    return {**first, **{key: mean_of([one[key] for one in seeds]) for key in QUALITIES}, "by_length": bins}
+
+
+def mean_of(values: Sequence[float | None]) -> float | None:
+    """None if one of them is, or if there is none."""
+    known = [value for value in values if value is not None]
+    return sum(known) / len(known) if known and len(known) == len(values) else None
 
 
 def _json_object(file: Path) -> dict[str, Any]:

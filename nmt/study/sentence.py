@@ -24,7 +24,7 @@ def example_of(test: TestSet, sentence: str | None) -> Example | None:
 
 
 def spread(lengths: Sequence[int], count: int, among: Sequence[int] | None = None) -> list[int]:
-    """The places of `count` sentences, or of all there are, evenly from the shortest to the longest; none of length 0."""
+    """The places of `count` sentences, or of all there are, evenly from the shortest to the longest; no empty one."""
     places = [place for place in (range(len(lengths)) if among is None else among) if lengths[place] > 0]
     places.sort(key=lambda place: (lengths[place], place))
     if len(places) <= count:

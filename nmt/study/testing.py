@@ -38,9 +38,9 @@ def significance(
     if not chosen:
         return None
     whole = np.arange(len(view.lengths))
-    parts = [(EVERYTHING, whole), *zip([where.label for where in view.bins], view.members, strict=True)]
+    parts = {EVERYTHING: whole, **dict(zip([where.label for where in view.bins], view.members, strict=True))}
     tests: list[dict[str, Any]] = []
-    for name, members in parts:
+    for name, members in parts.items():
         found = paired_tests([rows[label].of(members).bleu for label in labels], chosen, settings)
         tests += [
             _described(view.name, name, labels[a], labels[b], len(members), one)
@@ -51,8 +51,8 @@ def significance(
             for test, adjusted in zip(family, holm([test[f"p_{way}"] for test in family]), strict=True):
                 test[f"holm_{way}"] = adjusted
     for test in tests:
-        adjusted = [test.setdefault(f"holm_{way}") for way in ("bootstrap", "randomisation")]
-        test["significant"] = all(p is not None and p < LEVEL for p in adjusted)
+        both = [test.setdefault(f"holm_{way}") for way in ("bootstrap", "randomisation")]
+        test["significant"] = all(p is not None and p < LEVEL for p in both)
     claims = sum(len(members) >= FEW for members in view.members)
     bins = f"the {claims} bins of {FEW} sentences or more of " + (
         "each pair" if pairs == "baseline" else f"all {len(chosen)} pairs"

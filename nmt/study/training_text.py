@@ -1,4 +1,4 @@
-"""How long the sentences were that the systems were trained on: for the histogram under the curve, and where it ends."""
+"""How long the sentences were that the systems were trained on, for the histogram under the curve."""
 
 from collections.abc import Iterable
 from itertools import islice

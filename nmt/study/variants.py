@@ -28,7 +28,7 @@ class Variant(NamedTuple):
 
 
 def other_searches(systems: Sequence[System], searches: Sequence[str]) -> list[Variant]:
-    """For each of our runs and each search, written as settings of nmt.evaluate: "beam=1", "beam=10 length_penalty=0"."""
+    """For each of our runs and each search, as settings of nmt.evaluate: "beam=1", "beam=10 length_penalty=0"."""
     found = []
     for search in searches:
         settings = tuple(search.split())

@@ -1,7 +1,7 @@
 """The test set cut by source length, in several ways; each cut is made once and is the same for every system.
 
-The main view has fixed ranges of 13a tokens; deciles show that the curve does not come from its edges; source pieces are
-what a model really unrolls (Koehn and Knowles 2017 have them as their axis).
+The main view has fixed ranges of 13a tokens; deciles show that the curve does not come from its edges; source pieces
+are what a model really unrolls (Koehn and Knowles 2017 have them as their axis).
 """
 
 from collections.abc import Sequence

@@ -1,5 +1,7 @@
 """The axis of the study."""
 
+from itertools import pairwise
+
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -26,7 +28,7 @@ def test_deciles_hold_each_sentence_once_and_follow_each_other(lengths: list[int
     assert len(bins) <= 10
     for length in lengths:
         assert sum(length in where for where in bins) == (length > 0)
-    assert all(left.high == right.low for left, right in zip(bins, bins[1:], strict=False))
+    assert all(left.high == right.low for left, right in pairwise(bins))
     assert all(any(length in where for length in lengths) for where in bins)
 
 

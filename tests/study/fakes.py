@@ -88,8 +88,8 @@ def write_run(root: Path, system: str = "rnn", seed: int = 1, **changed: Any) ->
         "data: {_target_: nmt.data.text.TextCorpus, name: invented, source: en, target: de, train_src: t.en,\n"
         "       train_tgt: t.de, test_src: t.en, test_tgt: t.de}\n"
         f"batching: {{max_tokens: 800, max_pieces: 100}}\nseed: {seed}\n"
-        "model: {_target_: nmt.models.transformer.Transformer, _partial_: true, embedding_size: 6, heads: 3, layers: 1,\n"
-        "        feed_forward_size: 7, norm: pre, activation: relu, dropout: 0.0, attention_dropout: 0.0,\n"
+        "model: {_target_: nmt.models.transformer.Transformer, _partial_: true, embedding_size: 6, heads: 3,\n"
+        "        layers: 1, feed_forward_size: 7, norm: pre, activation: relu, dropout: 0.0, attention_dropout: 0.0,\n"
         "        tie_embeddings: none}\n",
         encoding="utf-8",
     )

@@ -95,7 +95,7 @@ def test_all_pairs_are_corrected_together(tmp_path):
     assert len(every) == 2 * len(against)
 
     def adjusted(tests):
-        return [t["holm_randomisation"] for t in tests if (t["a"], t["b"], t["bin"]) == ("rnn", "luong", "1–9")][0]
+        return next(t["holm_randomisation"] for t in tests if (t["a"], t["b"], t["bin"]) == ("rnn", "luong", "1–9"))
 
     assert adjusted(every) >= adjusted(against)
 

@@ -7,7 +7,7 @@ import pytest
 
 from nmt.errors import UserError
 from nmt.study.results import group, names_of, read_result
-from tests.study.fakes import evaluation, systems_in, invented_test, translations, write_run
+from tests.study.fakes import evaluation, invented_test, systems_in, translations, write_run
 
 
 def test_training_facts_come_from_the_run_directory(tmp_path):
