@@ -6,7 +6,8 @@ from typing import NamedTuple
 
 from nmt.errors import ConfigError
 
-LISTS = ("experiments", "seeds", "runs", "names", "slowest_first")  # experiments=rnn,luong needs no brackets
+# experiments=rnn,luong needs no brackets
+LISTS = ("experiments", "seeds", "runs", "names", "searches", "slowest_first")
 FOR_EVALUATE = (
     "search", "beam", "length_penalty", "max_ratio", "max_extra", "batch", "max_src_pieces",
     "test", "ter", "target_language", "evaluate", "alignment", "data_dir",

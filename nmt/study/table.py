@@ -114,9 +114,9 @@ def significance_grid(report: Report) -> Grid:
     tests = {(test["a"], test["b"], test["bin"]): test for test in found["tests"]}
     rows = [[f"{b} - {a}", *(_difference(tests[a, b, name]) for name in bins)] for a, b in pairs]
     notes = [
-        f"Difference in BLEU and its 95% interval ({found['resamples']:,} paired bootstrap resamples). A star: p < "
-        f"0.05 by the paired bootstrap and by approximate randomisation ({found['trials']:,} trials), each after Holm's "
-        f"correction ({found['holm']}).",
+        f"Difference in BLEU and its 95% interval ({found['resamples']:,} paired bootstrap resamples).",
+        f"A star: p < 0.05 by the paired bootstrap and by approximate randomisation ({found['trials']:,} trials), each "
+        f"after Holm's correction ({found['holm']}).",
         *(["Identical outputs: p = 1."] if any(test["identical"] for test in found["tests"]) else []),
     ]
     return Grid("Differences and their significance", ["difference", *bins], rows, notes)
