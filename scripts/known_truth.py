@@ -1,4 +1,4 @@
-"""Intervals and p values held against a truth that is known: python scripts/known_truth.py (about 3 minutes).
+"""Intervals and p values held against a truth that is known: python -m scripts.known_truth (about 3 minutes).
 
 An invented population of sentences stands for all the text there is; its corpus BLEU is the truth, and test sets
 are drawn from it. Writes outputs/reference/known-truth/known_truth.json and .md; docs/measuring.md quotes them.

@@ -1,4 +1,4 @@
-"""README quotes what outputs/reference holds, its pictures exist, and its commands compose."""
+"""README and docs quote what outputs/reference holds, their pictures exist, and README's commands compose."""
 
 import os
 import re
@@ -11,21 +11,24 @@ import pytest
 from hydra import compose, initialize_config_dir
 
 from nmt.cli import conf_dir
-from scripts.readme import PLACE, filled
+from scripts.readme import PAGES, PLACE, filled
 from tests.conftest import program_environment
 
 ROOT = Path(__file__).resolve().parent.parent
 README = (ROOT / "README.md").read_text(encoding="utf-8")
 
 
-def test_every_table_is_the_one_in_outputs_reference() -> None:
-    assert PLACE.search(README)
-    assert filled(README) == README
+@pytest.mark.parametrize("page", PAGES)
+def test_every_table_is_the_one_in_outputs_reference(page: str) -> None:
+    text = (ROOT / page).read_text(encoding="utf-8")
+    assert PLACE.search(text)
+    assert filled(text) == text
 
 
-def test_every_picture_and_every_linked_file_exists() -> None:
-    for target in re.findall(r"\]\(([^)#:]+)\)", README):
-        assert (ROOT / target).exists(), target
+@pytest.mark.parametrize("page", PAGES)
+def test_every_picture_and_every_linked_file_exists(page: str) -> None:
+    for target in re.findall(r"\]\(([^)#:]+)\)", (ROOT / page).read_text(encoding="utf-8")):
+        assert ((ROOT / page).parent / target).exists(), target
 
 
 def commands() -> list[list[str]]:
