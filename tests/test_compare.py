@@ -13,7 +13,7 @@ import yaml
 from nmt.cli import conf_dir
 from nmt.errors import ConfigError
 from nmt.study.arguments import Handed, split_arguments
-from tests.study.fakes import INVENTED, write_run
+from tests.study.fakes import FAULTS, translations, write_files, write_run
 
 OWN = yaml.safe_load(open(f"{conf_dir()}/compare.yaml", encoding="utf-8"))
 EXPERIMENTS = ("rnn", "bahdanau", "luong", "transformer")
@@ -26,20 +26,15 @@ def test_settings_that_compare_lacks_go_to_training_as_they_are():
     assert handed == Handed(("data=text", "data.train_src=a b.en", "size=base", "+x.y=1", "~tracker"))
 
 
-@pytest.mark.parametrize(
-    ("typed", "name"),
-    [
-        ([], "test"),
-        (["beam=1"], "test"),
-        (["test.name=mine"], "mine"),
-        (["test.src=a/news.en.gz", "test.ref=news.de"], "news.en"),
-        (["evaluate.test=wmt14/full"], "wmt14-full"),
-        (["evaluate.test=[wmt20/robust/set1,wmt13]", "beam=1"], "wmt20-robust-set1"),
-    ],
-)
-def test_settings_of_the_evaluation_go_there_and_name_its_file(typed, name):
-    mine, handed = split_arguments(typed, OWN)
-    assert (mine, handed.train, handed.evaluate, handed.test) == ([], (), tuple(typed), name)
+@pytest.mark.parametrize("typed", ["beam=1", "test.name=mine", "evaluate.test=[wmt13,wmt14/full]", "alignment.shift=1"])
+def test_settings_of_the_evaluation_go_there(typed):
+    mine, handed = split_arguments([typed], OWN)
+    assert (mine, handed.train, handed.evaluate) == ([], (), (typed,))
+
+
+def test_parts_of_its_own_settings_stay():
+    typed = ["report.text=none", "headline.long=[30,null]", "bootstrap.trials=99", "pairs=all"]
+    assert split_arguments(typed, OWN) == (typed, Handed())
 
 
 def test_test_sets_by_name_are_for_training_too():
@@ -63,6 +58,7 @@ def test_a_folder_of_configs_goes_to_both():
         ("runs=[out put/a,20261129]", 'runs=["out put/a","20261129"]'),
         ("runs=['a,b']", "runs=['a,b']"),
         ("runs=null", "runs=null"),
+        ("searches=beam=1,beam=10 length_penalty=0", 'searches=["beam=1","beam=10 length_penalty=0"]'),
     ],
 )
 def test_lists_need_neither_brackets_nor_quotes(typed, read):
@@ -83,32 +79,69 @@ def test_importing_compare_costs_neither_torch_nor_matplotlib(tmp_path):
 
 @pytest.fixture
 def runs(tmp_path):
-    for system in INVENTED:
+    write_files(tmp_path)
+    for system in FAULTS:
         write_run(tmp_path / "runs", system)
-    return "runs=" + ",".join(f"runs/{system}" for system in INVENTED)
+    return "runs=" + ",".join(f"runs/{system}" for system in FAULTS)
 
 
-def test_existing_runs_become_a_table_and_a_figure(tmp_path, run_program, runs):
-    done = run_program("compare", runs, "output=side by side")
+FEW = ("bootstrap.resamples=199", "bootstrap.trials=199")
+
+
+def test_existing_runs_become_tables_figures_and_a_page(tmp_path, run_program, runs):
+    done = run_program("compare", runs, "output=side by side", *FEW)
     assert done.returncode == 0, done.stderr
+    assert done.stdout.startswith("* bahdanau leads rnn by ")
     assert done.stdout.rstrip().split("\n")[-1] == "figure: side by side/bleu_by_length.png"
-    assert done.stdout.startswith("system ")
     folder = tmp_path / "side by side"
+    drawn = {f"{stem}.{suffix}" for stem in STEMS for suffix in ("png", "svg", "pdf")}
     assert {path.name for path in folder.iterdir()} == {
-        *(f"bleu_by_length.{suffix}" for suffix in ("png", "svg", "pdf")),
-        "comparison.md",
-        "comparison.json",
-    }
+        *drawn, "comparison.md", "comparison.json", "comparison.html", "tables",
+    }  # fmt: skip
     report = json.loads((folder / "comparison.json").read_text(encoding="utf-8"))
-    assert [system["system"] for system in report["systems"]] == list(INVENTED)
+    assert [system["system"] for system in report["systems"]] == list(FAULTS)
     assert str(tmp_path) not in json.dumps(report)
 
 
-def test_evaluations_alone_are_enough(tmp_path, run_program, runs):
-    files = ",".join(f"runs/{system}/evaluation/test.json" for system in ("rnn", "luong"))
-    done = run_program("compare", f"runs={files}", "output=out")
+STEMS = ("bleu_by_length", "bleu_by_length_deciles", "learning_curves")
+
+
+def test_evaluations_and_texts_of_other_programs_are_compared_together(tmp_path, run_program, runs):
+    for name in ("A", "B"):  # the same under two names
+        (tmp_path / f"{name}.hyp").write_text("".join(f"{line}\n" for line in translations("luong")))
+    files = "runs/rnn/evaluation/test.json,runs/luong,A.hyp,B.hyp"
+    done = run_program("compare", f"runs={files}", "output=out", "pairs=all", "test.src=t.en", "test.ref=t.de",
+                       "test.name=test", *FEW)  # fmt: skip
     assert done.returncode == 0, done.stderr
-    assert "luong" in done.stdout
+    report = json.loads((tmp_path / "out" / "comparison.json").read_text(encoding="utf-8"))
+    assert [system["system"] for system in report["systems"]] == ["rnn", "luong", "A", "B"]
+    same = [test for test in report["significance"]["tests"] if (test["a"], test["b"]) == ("A", "B")]
+    assert all(test["p_bootstrap"] == test["p_randomisation"] == 1 and not test["significant"] for test in same)
+    assert "identical" in done.stdout
+
+
+def test_names_can_be_given_to_texts(tmp_path, run_program, runs):
+    (tmp_path / "x.txt").write_text("".join(f"{line}\n" for line in translations("luong")))
+    test = ("test.src=t.en", "test.ref=t.de", "output=out", *FEW)
+    done = run_program("compare", "runs=x.txt", "names=opus", *test)
+    assert done.returncode == 0, done.stderr
+    assert "\nopus " in done.stdout
+    done = run_program("compare", "runs=x.txt", "names=a,b", *test)
+    assert (done.returncode, "2 names for 1 text files" in done.stderr) == (2, True)
+
+
+def test_texts_need_the_text_that_was_translated(tmp_path, run_program, runs):
+    (tmp_path / "x.txt").write_text("a\n")
+    done = run_program("compare", "runs=x.txt", "output=out")
+    assert (done.returncode, "test.src=FILE test.ref=FILE" in done.stderr) == (2, True)
+
+
+def test_a_text_that_is_a_line_short_is_refused_with_both_counts(tmp_path, run_program, runs):
+    (tmp_path / "x.txt").write_text("".join(f"{line}\n" for line in translations("luong")[1:]))
+    done = run_program("compare", "runs=runs/rnn,x.txt", "output=out")
+    assert done.returncode == 1
+    assert "x.txt has 612 lines, the sources of test has 613 lines" in done.stderr
+    assert not (tmp_path / "out").exists()
 
 
 def test_different_test_sets_are_refused_in_one_line(tmp_path, run_program, runs):
@@ -120,8 +153,26 @@ def test_different_test_sets_are_refused_in_one_line(tmp_path, run_program, runs
     assert not (tmp_path / "out").exists()
 
 
-def test_a_run_that_does_not_exist_is_named(run_program, tmp_path):
-    done = run_program("compare", "runs=nowhere/rnn", "output=out")
+@pytest.mark.parametrize(
+    ("wrong", "said"),
+    [
+        ("baseline=x", "none of the systems"),
+        ("pairs=some", "baseline or all"),
+        ("report.text=half", "all or none"),
+        ("headline.long=[5,9]", "must end before"),
+        ("headline.short=[1]", "give two numbers"),
+        ("bootstrap.trials=0", "bootstrap.trials"),
+    ],
+)
+def test_a_setting_that_means_nothing_is_refused(tmp_path, run_program, runs, wrong, said):
+    done = run_program("compare", runs, "output=out", wrong)
+    assert done.returncode == 2
+    assert said in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+def test_a_run_that_does_not_exist_is_named(run_program, tmp_path, runs):
+    done = run_program("compare", "runs=runs/rnn,nowhere/rnn", "output=out")
     assert done.returncode == 1
     assert "nowhere/rnn" in done.stderr
     assert "Traceback" not in done.stderr
