@@ -144,8 +144,14 @@ def test_what_a_report_does_not_have_has_no_section(tmp_path: Path) -> None:
     report["views"] = report["views"][:1]
     report["views"][0] |= {"training": None, "cap": None}
     page = written(tmp_path, report, [], {"sentences": [], "systems": [], "maps": {}})
-    assert Reader(page).sections == ["findings", "systems", "length", "record"]
+    assert Reader(page).sections == ["systems", "length", "record"]
     assert "does not show" not in page
+
+
+def test_the_limits_stand_under_one_heading_right_below_the_headlines(tmp_path: Path) -> None:
+    page = written(tmp_path)
+    assert page.count("What this does not show") == 2  # the heading, and the name of its box
+    assert page.index('class="headline"') < page.index("<li>The cause. State size") < page.index('id="systems"')
 
 
 def test_values_that_are_missing_leave_gaps_and_no_none(tmp_path: Path) -> None:
@@ -179,6 +185,15 @@ def test_nineteen_systems_all_look_different_and_are_named_once_a_row(tmp_path: 
     assert len(set(looks)) == 19
     heights = [float(y) for y in re.findall(r'<text class="name" x="[\d.]+" y="([\d.]+)"', page)[:19]]
     assert min(np.diff(sorted(heights))) > 12
+
+
+def test_the_legend_of_the_training_chart_names_only_systems_with_a_curve(tmp_path: Path) -> None:
+    report = invented.report()
+    del report["curves"]["bahdanau"]
+    page = written(tmp_path, report)
+    training = page[page.index('<section id="training"') : page.index('<section id="alignment"')]
+    assert re.findall("<bdi>(.*?)</bdi>", training) == ["rnn", "luong", "transformer"]
+    assert 'class="series c1"' not in training  # colours stay those of the systems
 
 
 def test_points_say_what_is_behind_them(tmp_path: Path) -> None:
