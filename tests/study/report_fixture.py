@@ -41,8 +41,8 @@ def report(systems: list[str] = SYSTEMS) -> dict[str, Any]:
         "title": f"BLEU by source length: {', '.join(systems)} on grammar",
         "headlines": [headline(name, place) for place, name in enumerate(systems) if name != "rnn"],
         "limits": [
-            "What this does not show: the cause. State size, gradient path and training lengths were not varied, so a gap that grows with "
-            "length is consistent with a bottleneck but does not prove one.",
+            "What this does not show: the cause. State size, gradient path and training lengths were not varied, "
+            "so a gap that grows with length is consistent with a bottleneck but does not prove one.",
             "Other text: the sentences come from a grammar with a small vocabulary.",
         ],
         "record": {
