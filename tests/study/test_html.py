@@ -1,6 +1,5 @@
 """The report page as text. All reports are invented."""
 
-import base64
 import json
 import re
 from html.parser import HTMLParser
@@ -9,17 +8,11 @@ from typing import Any
 
 import numpy as np
 import pytest
-import torch
 
-from nmt.decoding.translator import AttentionMap
-from nmt.errors import UserError
-from nmt.study.explorer import explorer_data, packed
 from nmt.study.html import write_page
 from nmt.study.html.chart import steps, within
 from nmt.study.html.curves import place_on_bins
 from nmt.study.html.text import Markup, bounds, escape, fixed, lines, p_value, signed
-from nmt.study.sentence import Example
-from nmt.study.words import WordMap
 from tests.study import report_fixture as invented
 
 SECTIONS = [
@@ -144,8 +137,14 @@ def test_what_a_report_does_not_have_has_no_section(tmp_path: Path) -> None:
     report["views"] = report["views"][:1]
     report["views"][0] |= {"training": None, "cap": None}
     page = written(tmp_path, report, [], {"sentences": [], "systems": [], "maps": {}})
-    assert Reader(page).sections == ["findings", "systems", "length", "record"]
+    assert Reader(page).sections == ["systems", "length", "record"]
     assert "does not show" not in page
+
+
+def test_the_limits_stand_under_one_heading_right_below_the_headlines(tmp_path: Path) -> None:
+    page = written(tmp_path)
+    assert page.count("What this does not show") == 2  # the heading, and the name of its box
+    assert page.index('class="headline"') < page.index("<li>The cause. State size") < page.index('id="systems"')
 
 
 def test_values_that_are_missing_leave_gaps_and_no_none(tmp_path: Path) -> None:
@@ -179,6 +178,15 @@ def test_nineteen_systems_all_look_different_and_are_named_once_a_row(tmp_path: 
     assert len(set(looks)) == 19
     heights = [float(y) for y in re.findall(r'<text class="name" x="[\d.]+" y="([\d.]+)"', page)[:19]]
     assert min(np.diff(sorted(heights))) > 12
+
+
+def test_the_legend_of_the_training_chart_names_only_systems_with_a_curve(tmp_path: Path) -> None:
+    report = invented.report()
+    del report["curves"]["bahdanau"]
+    page = written(tmp_path, report)
+    training = page[page.index('<section id="training"') : page.index('<section id="alignment"')]
+    assert re.findall("<bdi>(.*?)</bdi>", training) == ["rnn", "luong", "transformer"]
+    assert 'class="series c1"' not in training  # colours stay those of the systems
 
 
 def test_points_say_what_is_behind_them(tmp_path: Path) -> None:
@@ -238,57 +246,3 @@ def test_ticks_are_round(top: float, ticks: list[float]) -> None:
 
 def test_labels_stay_within_the_drawing_and_in_order() -> None:
     assert within([90.0, 110.0, 130.0], gap=20.0, top=0.0, floor=100.0) == [60.0, 80.0, 100.0]
-
-
-class Looking:
-    """A translator whose attention is known: one layer, two heads; blind where it has no weights."""
-
-    def __init__(self, blind: bool = False) -> None:
-        self.blind = blind
-
-    def attention(self, source: str, target: str) -> AttentionMap | None:
-        if len(source.split()) > 3:
-            raise UserError("too long")
-        if self.blind:
-            return None
-        pieces = [[f"\u2581{word}" for word in text.split()] + ["</s>"] for text in (source, target)]
-        weights = torch.zeros(1, 2, len(pieces[1]), len(pieces[0]))
-        weights[:, 0, :, 0] = 1.0
-        weights[:, 1] = 1 / len(pieces[0])
-        return AttentionMap(pieces[0], pieces[1], weights)
-
-
-def test_explorer_data_come_from_translators() -> None:
-    sentences = [
-        Example("a b", "x y z", ((0, 0), (1, 2))),
-        Example("a b c d", "x"),
-        Example("a b", None),
-    ]
-    own = {"seeing": ["x", "y", ""]}
-    data = explorer_data(sentences, [("blind", Looking(True)), ("seeing", Looking())], own)  # type: ignore[list-item]
-    assert data["systems"] == [{"system": "blind", "attention": False}, {"system": "seeing", "attention": True}]
-    assert data["maps"]["blind"] == []
-    first, long, bare = data["maps"]["seeing"]
-    assert first["reference"]["shape"] == [1, 2, 4, 3]
-    assert first["reference"]["gold"] == [[0, 0], [1, 2]]
-    assert first["own"]["target"] == ["x", "</s>"]
-    assert first["own"]["gold"] == []
-    assert long == {"reference": None, "own": None}
-    assert bare == {"reference": None, "own": None}
-    assert [row["words"] for row in data["sentences"]] == [2, 4, 2]
-
-
-def test_packed_weights_come_back_within_half_a_level() -> None:
-    weights = np.random.default_rng(1).dirichlet([0.3] * 7, size=(3, 4, 5))
-    map = packed(WordMap(list("abcdefg"), list("vwxyz"), weights))
-    levels = np.frombuffer(base64.b64decode(map["weights"]), dtype=np.uint8).reshape(map["shape"])
-    assert np.abs(levels / 255 - weights).max() <= 0.5 / 255 + 1e-12
-
-
-def test_gold_is_left_out_where_its_words_are_not_those_of_the_map() -> None:
-    class Merging(Looking):
-        def attention(self, source: str, target: str) -> AttentionMap | None:
-            return AttentionMap(["\u2581a", "b", "</s>"], ["\u2581x", "</s>"], torch.full((1, 1, 2, 3), 1 / 3))
-
-    data = explorer_data([Example("a b", "x", ((1, 0),))], [("merging", Merging())])  # type: ignore[list-item]
-    assert data["maps"]["merging"][0]["reference"]["gold"] == []

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from nmt.study.figure import spread_apart
-from nmt.study.html.marks import colour_class, dash, legend, marker
+from nmt.study.html.marks import colour_class, dash, marker
 from nmt.study.html.text import escape
 
 LONGEST_NAME = 22  # letters at the end of a line; the legend has the whole name
@@ -61,9 +61,9 @@ def frames(names: Sequence[str], tall: float, below: float) -> tuple[Frame, Fram
     return wide, Frame(360, TOP + tall + below, 34, 10, TOP, below, False)
 
 
-def chart(wide: str, narrow: str, names: Sequence[str]) -> str:
+def chart(wide: str, narrow: str, legend: str) -> str:
     """Two drawings of the same numbers, of which the style sheet shows the one that fits the screen."""
-    return f'<div class="wide">{wide}</div><div class="narrow">{legend(names)}{narrow}</div>'
+    return f'<div class="wide">{wide}</div><div class="narrow">{legend}{narrow}</div>'
 
 
 def drawing(frame: Frame, label: str, *content: str) -> str:

@@ -17,6 +17,7 @@ from nmt.study.html.chart import (
     steps,
     text,
 )
+from nmt.study.html.marks import legend
 from nmt.study.html.text import bounds, escape, fixed
 
 APART, SPREAD = 0.09, 0.6  # systems stand apart within a bin by APART of it, all of them within SPREAD of it
@@ -30,7 +31,7 @@ def length_chart(view: Mapping[str, Any], systems: Sequence[str]) -> str:
     for place, frame in enumerate(frames(systems, 320, 0)):
         below = 64.0 + 24 * _tight(view, _slot(view, frame)) + (HISTOGRAM + 54 if view.get("training") else 0)
         drawings.append(_length_drawing(view, systems, frames(systems, 320, below)[place]))
-    return chart(drawings[0], drawings[1], systems)
+    return chart(drawings[0], drawings[1], legend(systems, systems))
 
 
 def _slot(view: Mapping[str, Any], frame: Frame) -> float:
@@ -126,14 +127,14 @@ def _histogram(view: Mapping[str, Any], frame: Frame, start: float, slot: float)
 
 
 def _cap(view: Mapping[str, Any], frame: Frame, start: float, slot: float) -> str:
-    """A vertical line where training stopped, with its words on the side that has room."""
+    """A vertical line where training stopped, with its words above."""
     cap = view.get("cap")
     if not cap:
         return ""
     x = start + slot * place_on_bins(view["bins"], cap["at"])
-    right = x < (frame.left + frame.end) / 2
-    label = text(x + (3 if right else -3), ABOVE, cap["label"], "cap-label", "start" if right else "end")
-    return f'<path class="cap" d="M{x:.1f} {ABOVE - 9:g}V{frame.floor:g}"/>{label}'
+    half = 3.4 * len(cap["label"])  # pixels
+    label = text(min(max(x, frame.left + half), frame.width - half), ABOVE, cap["label"], "cap-label")
+    return f'<path class="cap" d="M{x:.1f} {ABOVE + 5:g}V{frame.floor:g}"/>{label}'
 
 
 def place_on_bins(bins: Sequence[Mapping[str, Any]], at: float) -> float:
@@ -153,7 +154,7 @@ def training_chart(curves: Mapping[str, Sequence[Sequence[float]]], systems: Seq
     """BLEU on the validation text against the target pieces seen."""
     drawn = {name: curves[name] for name in systems if curves.get(name)}
     wide, narrow = (_training_drawing(drawn, systems, frame) for frame in frames(list(drawn), 300, 50))
-    return chart(wide, narrow, systems)
+    return chart(wide, narrow, legend(systems, drawn))
 
 
 def _training_drawing(curves: Mapping[str, Any], systems: Sequence[str], frame: Frame) -> str:

@@ -4,7 +4,6 @@
   const root = document.getElementById("explore");
   const WAYS = { reference: "reference (forced)", own: "own translation" };
   const GROUPS = [["all lengths", 0, Infinity], ["1–19 words", 0, 20], ["20–39 words", 20, 40], ["40+ words", 40, Infinity]];
-  const NO_ATTENTION = "no attention: every word sees the same summary";
   const isolated = (word) => `\u2068${word}\u2069`; // keeps its own direction of writing
   const exact = (weight) => weight.toFixed(weight < 0.0995 ? 3 : 2);
   const make = (tag, properties = {}, ...content) => {
@@ -43,8 +42,7 @@
     box.style.setProperty("--w", `${shade(weight)}%`);
     key.append(make("span", {}, box, String(weight)));
   }
-  const goldKey = make("span", {}, make("i", { className: "gold" }), "gold alignment");
-  key.append(goldKey);
+  const goldKey = key.appendChild(make("span", {}, make("i", { className: "gold" }), "gold alignment"));
   const view = make("div", {}, readout, links, matrix, key);
   root.append(
     make("div", { className: "controls" }, control("length", "length"), control("sentence", "sentence"), control("system", "system"),
@@ -95,7 +93,7 @@
     const system = data.systems.find((one) => one.system === pick.system.value);
     view.hidden = !packed;
     none.hidden = Boolean(packed);
-    none.textContent = system.attention ? "This system has no weights for this sentence." : `${system.system}: ${NO_ATTENTION}.`;
+    none.textContent = system.attention ? "This system has no weights for this sentence." : `${system.system}: no attention: every word sees the same summary.`;
     if (!packed) return;
     map = decode(packed);
     active = null;
@@ -127,6 +125,9 @@
   const look = (t, s) => {
     active = { t, s };
     light();
+    if (t !== null && s !== null) return;
+    const cell = cells[t ?? ranked()[0].place][s ?? ranked()[0].place]; // the matrix shows what the word does
+    matrix.scrollTo({ top: cell.offsetTop - matrix.clientHeight / 2, left: cell.offsetLeft - matrix.clientWidth / 2 });
   };
   const ranked = () => {
     const byTarget = active.t !== null;

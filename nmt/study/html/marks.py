@@ -1,6 +1,6 @@
 """What tells the systems apart: colour, marker, and from the ninth on another marker and the dash of the line."""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 from nmt.study.figure import COLOURS
 from nmt.study.html.text import escape
@@ -55,6 +55,7 @@ def named(index: int, name: object) -> str:
     return f'<span class="system">{swatch(index)}<bdi>{escape(name)}</bdi></span>'
 
 
-def legend(names: Sequence[str]) -> str:
-    items = "".join(f"<li>{named(index, name)}</li>" for index, name in enumerate(names))
+def legend(systems: Sequence[str], shown: Collection[str]) -> str:
+    """The systems that a chart shows."""
+    items = "".join(f"<li>{named(index, name)}</li>" for index, name in enumerate(systems) if name in shown)
     return f'<ul class="legend">{items}</ul>'

@@ -20,6 +20,7 @@ from nmt.study.html.text import (
 )
 
 Report = Mapping[str, Any]
+NOT_SHOWN = "What this does not show"
 LEFT_OUT = '<p class="left-out">The texts were left out of this report (<code>report.text=none</code>).</p>'
 
 
@@ -27,26 +28,24 @@ def head(report: Report) -> str:
     """Title, test set, what was found, and what that does not show."""
     test = report["test"]
     pair = [test.get("source_language"), test.get("target_language")]
-    facts = [f"{test['data']}/{test['name']}", *([" → ".join(pair)] if all(pair) else [])]
-    facts += [
-        f"{test['sentences']:,} sentences",
-        *([report["record"]["date"][:10]] if report["record"].get("date") else []),
-    ]
+    facts = [f"{test['data']}/{test['name']}", " → ".join(pair) if all(pair) else ""]
+    facts += [f"{test['sentences']:,} sentences", (report["record"].get("date") or "")[:10]]
+    line = " · ".join(f"<bdi>{escape(fact)}</bdi>" for fact in facts if fact)
     found = []
     for place, headline in enumerate(report.get("headlines") or []):
         few = "<em>Descriptive only: a group has fewer than 100 sentences.</em>" if headline.get("descriptive") else ""
         found.append(f'<p class="{"also" if place else "headline"}">{escape(headline["sentence"])} {few}</p>')
-    limits = notes(report.get("limits") or [], "limits")
-    shown = (
-        f'<aside aria-label="What this does not show"><h2>What this does not show</h2>{limits}</aside>'
-        if limits
-        else ""
-    )
+    findings = "".join([*found, _limits(report), _leads(report)])
     return (
-        f"<header><h1>{escape(report['title'])}</h1>"
-        f'<p class="facts">{" · ".join(f"<bdi>{escape(fact)}</bdi>" for fact in facts)}</p></header>\n'
-        f'<section id="findings" aria-label="Findings">{"".join(found)}{shown}{_leads(report)}</section>\n'
+        f'<header><h1>{escape(report["title"])}</h1><p class="facts">{line}</p></header>\n'
+        + f'<section id="findings" aria-label="Findings">{findings}</section>\n' * bool(findings)
     )
+
+
+def _limits(report: Report) -> str:
+    limits = [limit.removeprefix(f"{NOT_SHOWN}: ") for limit in report.get("limits") or []]
+    items = notes([limit[:1].upper() + limit[1:] for limit in limits], "limits")
+    return f'<aside aria-label="{NOT_SHOWN}"><h2>{NOT_SHOWN}</h2>{items}</aside>' * bool(limits)
 
 
 def _leads(report: Report) -> str:
