@@ -63,12 +63,10 @@ class Aligned(NamedTuple):
 
 
 class _Pair(NamedTuple):
-    """Ids without special ones, and whose word each piece is part of."""
+    """Ids without special ones."""
 
     src: list[int]
     tgt: list[int]
-    source_shares: NDArray[np.float64]  # (source pieces, source words)
-    target_shares: NDArray[np.float64]  # (target pieces, target words)
 
 
 def looks_of(translator: Translator) -> Looks | None:
@@ -90,30 +88,31 @@ def align(
     looks = looks_of(translator)
     if looks is None:
         return None
-    pairs, found = _mapped(translator, sources, targets, looks)
+    pairs, found = _encoded(translator, sources, targets, looks)
     with torch.inference_mode(), evaluating(translator.model), progress("aligning", len(pairs), shown) as advance:
         for group in _batches(pairs, looks):
             for index, weights in zip(group, _forced(translator, [pairs[index] for index in group]), strict=True):
-                found[index] = _best(weights, pairs[index])
+                source = piece_shares(translator.source, sources[index], pairs[index].src)
+                target = piece_shares(translator.target, targets[index], pairs[index].tgt)
+                if source is not None and target is not None:
+                    found[index] = _best(weights, source, target)
             advance(len(group))
     return Aligned(looks, [found.get(index) for index in range(len(sources))])
 
 
-def _mapped(
+def _encoded(
     translator: Translator, sources: Sequence[str], targets: Sequence[str], looks: Looks
 ) -> tuple[dict[int, _Pair], dict[int, NDArray[np.int64]]]:
     """By their place the pairs that go through the model, and those that have nothing to be linked."""
-    pairs, empty = {}, {}
+    pairs: dict[int, _Pair] = {}
+    empty: dict[int, NDArray[np.int64]] = {}
     encoded = zip(translator.encode(sources), translator.target.encode_batch(targets), strict=True)
     for index, (src, tgt) in enumerate(encoded):
         source_words, target_words = words(sources[index]), words(targets[index])
         if not (src and tgt and source_words and target_words):
             empty[index] = np.full((len(looks.ways), len(SHIFTS), len(target_words)), -1)
         elif max(len(src), len(tgt)) <= translator.max_src_pieces:
-            source_shares = piece_shares(translator.source, sources[index], src)
-            target_shares = piece_shares(translator.target, targets[index], tgt)
-            if source_shares is not None and target_shares is not None:
-                pairs[index] = _Pair(src, tgt, source_shares, target_shares)
+            pairs[index] = _Pair(src, tgt)
     return pairs, empty
 
 
@@ -144,14 +143,16 @@ def _forced(translator: Translator, pairs: Sequence[_Pair]) -> NDArray[np.float6
     )
     weights: Tensor | None = translator.model.weights(src, tgt_in)
     assert weights is not None
-    return weights.double().cpu().numpy()
+    return weights.cpu().double().numpy()
 
 
-def _best(weights: NDArray[np.float64], pair: _Pair) -> NDArray[np.int64]:
+def _best(
+    weights: NDArray[np.float64], source_shares: NDArray[np.float64], target_shares: NDArray[np.float64]
+) -> NDArray[np.int64]:
     """One pair's weights (L, H, T + 1, S + 1) -> (ways, 2, target words) source words, -1 for none."""
     layers = weights.mean(axis=1)
     maps = layers if len(layers) == 1 else np.concatenate([layers, layers.mean(axis=0, keepdims=True)])
-    rows = maps[:, :, : len(pair.src)]  # without the end of the sentence
-    shifted = np.stack([rows[:, shift : shift + len(pair.tgt)] for shift in SHIFTS], axis=1)
-    looked = word_weights(shifted, pair.source_shares, pair.target_shares)
+    rows = maps[:, :, : len(source_shares)]  # without the end of the sentence
+    shifted = np.stack([rows[:, shift : shift + len(target_shares)] for shift in SHIFTS], axis=1)
+    looked = word_weights(shifted, source_shares, target_shares)
     return np.where(looked.max(axis=-1) > 0, looked.argmax(axis=-1), -1)
