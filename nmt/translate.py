@@ -220,10 +220,8 @@ def linking(name: str | None, settings: AlignmentSettings, translator: Translato
 
         yield link
     if left_out:
-        say(
-            f"alignment_out: {left_out} lines are left blank: they or their translations have over "
-            f"{translator.max_src_pieces} pieces, or pieces that span words in no clear way"
-        )
+        lines = "1 line is" if left_out == 1 else f"{left_out:,} lines are"
+        say(f"alignment_out: {lines} left blank: over {translator.max_src_pieces} pieces, or so its translation has")
 
 
 if __name__ == "__main__":

@@ -201,6 +201,22 @@ def test_attention_is_an_object_a_line(translate, tmp_path):
     assert all(sum(row) == pytest.approx(1, abs=1e-3) for row in weights)
 
 
+def test_links_are_a_line_for_each_line_and_stay_inside_the_words(translate, tmp_path):
+    lines = ["unbelievableness dog", "the  old\tdog", "", "a\u00a0b c", "x", "dog " * 400]
+    done = translate("n_best=2", "beam=2", "max_extra=5", "alignment_out=links", stdin="\n".join(lines) + "\n")
+    assert done.returncode == 0, done.stderr
+    found = (tmp_path / "links").read_text().split("\n")
+    assert found.pop() == ""
+    translations = done.stdout.split("\n")[0:-1:2]  # the best of two
+    for links, line, translation in zip(found, lines, translations, strict=True):
+        for source, target in (link.split("-") for link in links.split()):
+            assert int(source) < len(line.split())
+            assert int(target) < len(translation.split())
+    assert any(found[:2])
+    assert (found[2], found[5]) == ("", "")
+    assert "alignment_out: 1 line is left blank" in done.stderr
+
+
 def started(run: Path, *arguments: str, **options) -> subprocess.Popen:
     command = [sys.executable, "-m", "nmt.translate", f"checkpoint={run}", "beam=1", *arguments]
     return subprocess.Popen(command, env=program_environment(), **options)

@@ -1,4 +1,7 @@
-"""Which pieces spell which whitespace word of a line as it stands, whatever cleaning made of it before encoding."""
+"""Which pieces spell which whitespace word of a line as it stands, whatever cleaning made of it before encoding.
+
+And attention over pieces as attention over words.
+"""
 
 from collections.abc import Sequence
 
@@ -31,6 +34,19 @@ def piece_shares(tokenizer: Tokenizer, text: str, ids: Sequence[int]) -> NDArray
         if not shares[index].any():
             shares[index] = shares[index + 1]
     return shares
+
+
+def word_weights(
+    weights: NDArray[np.float64], source_shares: NDArray[np.float64], target_shares: NDArray[np.float64]
+) -> NDArray[np.float64]:
+    """Weights over pieces (..., T, S) -> over words (..., target words, source words).
+
+    Shares are (pieces, words). The source side is summed (how much of the look falls on the word), the target
+    side averaged (the look while the word was written): each row still sums to what it did. A target word
+    without pieces has a row of zeros.
+    """
+    means = target_shares / np.maximum(target_shares.sum(axis=0), 1e-12)
+    return means.T @ (weights @ source_shares)
 
 
 def _letters(tokenizer: Tokenizer, text: str) -> tuple[bytes, list[int | None]]:

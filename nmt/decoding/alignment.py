@@ -15,9 +15,9 @@ from torch import Tensor
 from nmt.data.corpus import Alignment
 from nmt.data.text import words
 from nmt.data.tokenizer import BOS, EOS, PAD, UNK
-from nmt.data.word_pieces import piece_shares
+from nmt.data.word_pieces import piece_shares, word_weights
 from nmt.decoding.translator import Translator, evaluating
-from nmt.progress import Advance, progress
+from nmt.progress import progress
 
 SHIFTS = (0, 1)
 WEIGHTS = 1 << 24  # weights computed at a time: layers x heads x target pieces x source pieces, 64 MB
@@ -63,12 +63,10 @@ class Aligned(NamedTuple):
 
 
 class _Pair(NamedTuple):
-    """Ids without special ones, and whose word each piece is part of."""
+    """Ids without special ones."""
 
     src: list[int]
     tgt: list[int]
-    source_shares: NDArray[np.float64]  # (source pieces, source words)
-    target_shares: NDArray[np.float64]  # (target pieces, target words)
 
 
 def looks_of(translator: Translator) -> Looks | None:
@@ -90,34 +88,32 @@ def align(
     looks = looks_of(translator)
     if looks is None:
         return None
-    found: list[NDArray[np.int64] | None] = [None] * len(sources)
-    with torch.inference_mode(), evaluating(translator.model), progress("aligning", len(sources), shown) as advance:
-        pairs = _mapped(translator, sources, targets, advance)
+    pairs, found = _encoded(translator, sources, targets, looks)
+    with torch.inference_mode(), evaluating(translator.model), progress("aligning", len(pairs), shown) as advance:
         for group in _batches(pairs, looks):
-            weights = _forced(translator, [pairs[index] for index in group])
-            for index, one in zip(group, weights, strict=True):
-                found[index] = _best(one[:, :, : len(pairs[index].tgt) + 1], pairs[index])
+            for index, weights in zip(group, _forced(translator, [pairs[index] for index in group]), strict=True):
+                source = piece_shares(translator.source, sources[index], pairs[index].src)
+                target = piece_shares(translator.target, targets[index], pairs[index].tgt)
+                if source is not None and target is not None:
+                    found[index] = _best(weights, source, target)
             advance(len(group))
-    for index, texts in enumerate(zip(sources, targets, strict=True)):
-        if not all(words(text) for text in texts):  # nothing to be linked to
-            found[index] = np.full((len(looks.ways), len(SHIFTS), len(words(texts[1]))), -1)
-    return Aligned(looks, found)
+    return Aligned(looks, [found.get(index) for index in range(len(sources))])
 
 
-def _mapped(
-    translator: Translator, sources: Sequence[str], targets: Sequence[str], advance: Advance
-) -> dict[int, _Pair]:
-    """The pairs that go through the model, by their place."""
+def _encoded(
+    translator: Translator, sources: Sequence[str], targets: Sequence[str], looks: Looks
+) -> tuple[dict[int, _Pair], dict[int, NDArray[np.int64]]]:
+    """By their place the pairs that go through the model, and those that have nothing to be linked."""
+    pairs: dict[int, _Pair] = {}
+    empty: dict[int, NDArray[np.int64]] = {}
     encoded = zip(translator.encode(sources), translator.target.encode_batch(targets), strict=True)
-    pairs = {}
     for index, (src, tgt) in enumerate(encoded):
-        if 0 < len(src) <= translator.max_src_pieces and 0 < len(tgt) <= translator.max_src_pieces:
-            source_shares = piece_shares(translator.source, sources[index], src)
-            target_shares = piece_shares(translator.target, targets[index], tgt)
-            if source_shares is not None and target_shares is not None:
-                pairs[index] = _Pair(src, tgt, source_shares, target_shares)
-    advance(len(sources) - len(pairs))
-    return pairs
+        source_words, target_words = words(sources[index]), words(targets[index])
+        if not (src and tgt and source_words and target_words):
+            empty[index] = np.full((len(looks.ways), len(SHIFTS), len(target_words)), -1)
+        elif max(len(src), len(tgt)) <= translator.max_src_pieces:
+            pairs[index] = _Pair(src, tgt)
+    return pairs, empty
 
 
 def _batches(pairs: dict[int, _Pair], looks: Looks) -> Iterator[list[int]]:
@@ -136,8 +132,10 @@ def _batches(pairs: dict[int, _Pair], looks: Looks) -> Iterator[list[int]]:
 
 
 def _forced(translator: Translator, pairs: Sequence[_Pair]) -> NDArray[np.float64]:
-    """The weights of given pairs (B, L, H, T, S), padded on the target side; every row of a target but the first
-    has the piece before as its input, and predicts the next one."""
+    """The weights of pairs (B, L, H, T + 1, S + 1), padded on the target side.
+
+    Row t predicts target piece t, the last row the end; row t + 1 has piece t as its input.
+    """
     longest = max(len(pair.tgt) for pair in pairs)
     src = torch.tensor([[*pair.src, EOS] for pair in pairs], device=translator.device)
     tgt_in = torch.tensor(
@@ -145,27 +143,16 @@ def _forced(translator: Translator, pairs: Sequence[_Pair]) -> NDArray[np.float6
     )
     weights: Tensor | None = translator.model.weights(src, tgt_in)
     assert weights is not None
-    return weights.double().cpu().numpy()
+    return weights.cpu().double().numpy()
 
 
-def _best(weights: NDArray[np.float64], pair: _Pair) -> NDArray[np.int64]:
+def _best(
+    weights: NDArray[np.float64], source_shares: NDArray[np.float64], target_shares: NDArray[np.float64]
+) -> NDArray[np.int64]:
     """One pair's weights (L, H, T + 1, S + 1) -> (ways, 2, target words) source words, -1 for none."""
     layers = weights.mean(axis=1)
     maps = layers if len(layers) == 1 else np.concatenate([layers, layers.mean(axis=0, keepdims=True)])
-    rows = maps[:, :, : len(pair.src)]  # without the end of the sentence
-    shifted = np.stack([rows[:, shift : shift + len(pair.tgt)] for shift in SHIFTS], axis=1)
-    looked = word_weights(shifted, pair.source_shares, pair.target_shares)
+    rows = maps[:, :, : len(source_shares)]  # without the end of the sentence
+    shifted = np.stack([rows[:, shift : shift + len(target_shares)] for shift in SHIFTS], axis=1)
+    looked = word_weights(shifted, source_shares, target_shares)
     return np.where(looked.max(axis=-1) > 0, looked.argmax(axis=-1), -1)
-
-
-def word_weights(
-    weights: NDArray[np.float64], source_shares: NDArray[np.float64], target_shares: NDArray[np.float64]
-) -> NDArray[np.float64]:
-    """Weights over pieces (..., T, S) -> over words (..., target words, source words).
-
-    Shares are (pieces, words). The source side is summed (how much of the look falls on the word), the target
-    side averaged (the look while the word was written): each row still sums to what it did. A target word
-    without pieces has a row of zeros.
-    """
-    means = target_shares / np.maximum(target_shares.sum(axis=0), 1e-12)
-    return means.T @ (weights @ source_shares)

@@ -7,7 +7,9 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-WORD_START = "\u2581"  # SentencePiece's mark for a space before a piece
+from nmt.data.tokenizer import SPACE
+from nmt.data.word_pieces import word_weights
+
 BYTE = re.compile(r"<0x([0-9A-Fa-f]{2})>")
 END = "</s>"
 PIECES_A_WORD = 5.0  # more on average: a script without spaces, where pieces say more than "words"
@@ -28,20 +30,23 @@ def merge_pieces(source: Sequence[str], target: Sequence[str], weights: NDArray[
     while the word was written): each row still sums to what it did.
     """
     source_groups, target_groups = word_groups(source), word_groups(target)
-    summed = np.stack([weights[..., group].sum(axis=-1) for group in source_groups], axis=-1)
-    averaged = np.stack([summed[..., group, :].mean(axis=-2) for group in target_groups], axis=-2)
     return WordMap(
         [piece_text([source[index] for index in group]) for group in source_groups],
         [piece_text([target[index] for index in group]) for group in target_groups],
-        averaged,
+        word_weights(weights, _shares(source_groups), _shares(target_groups)),
     )
+
+
+def _shares(groups: Sequence[Sequence[int]]) -> NDArray[np.float64]:
+    """(pieces, words) 1 where a piece is part of a word."""
+    return np.repeat(np.eye(len(groups)), [len(group) for group in groups], axis=0)
 
 
 def word_groups(pieces: Sequence[str]) -> list[list[int]]:
     """Indices of the pieces of each word; each piece alone where the text is not written in words."""
     groups: list[list[int]] = []
     for index, piece in enumerate(pieces):
-        if not groups or piece.startswith(WORD_START) or piece == END:
+        if not groups or piece.startswith(SPACE) or piece == END:
             groups.append([index])
         else:
             groups[-1].append(index)
@@ -55,7 +60,7 @@ def word_groups(pieces: Sequence[str]) -> list[list[int]]:
 def piece_text(pieces: Sequence[str]) -> str:
     """Pieces as readable text: bytes decoded, the space mark gone; what shows nothing is a middle dot."""
     data = b"".join(_bytes(piece) for piece in pieces)
-    text = data.decode("utf-8", errors="replace").replace(WORD_START, " ").strip()
+    text = data.decode("utf-8", errors="replace").replace(SPACE, " ").strip()
     return "".join(letter if letter.isprintable() else "�" for letter in text) or "·"
 
 
