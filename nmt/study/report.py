@@ -11,10 +11,11 @@ from nmt.study.figure import draw_view
 from nmt.study.html import write_page
 from nmt.study.pictures import file_name
 from nmt.study.render import as_csv, as_latex, as_markdown, as_text, markdown
-from nmt.study.table import Grid, Report, grids
+from nmt.study.table import ALIGNMENT, SIGNIFICANCE, Grid, Report, grids
 
 FIGURE, CURVES = "bleu_by_length", "learning_curves"
 STEMS = {"words": FIGURE, "deciles": f"{FIGURE}_deciles", "pieces": f"{FIGURE}_pieces"}
+ON_THE_PAGE = (SIGNIFICANCE, ALIGNMENT)  # which makes tables of its own of these
 SENTENCES = 6  # results on the terminal; all are in comparison.json
 
 
@@ -38,7 +39,8 @@ def write_report(report: Report, texts: Texts, pictures: Sequence[tuple[str, str
     write_text(folder / "comparison.json", json.dumps(whole, indent=1, ensure_ascii=False, allow_nan=False) + "\n")
     write_text(folder / "comparison.md", _markdown_page(report, tables, named, pictures))
     _write_tables(report, tables, folder / "tables")
-    write_page(whole, texts.samples, texts.explorer, folder / "comparison.html")
+    shown = [grid._asdict() for grid in tables if grid.title not in ON_THE_PAGE]
+    write_page({**whole, "tables": shown}, texts.samples, texts.explorer, folder / "comparison.html")
     return figures["words"]
 
 

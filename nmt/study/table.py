@@ -8,6 +8,7 @@ from nmt.study.scoring import FEW
 from nmt.study.testing import EVERYTHING
 
 NONE = "–"
+SIGNIFICANCE, ALIGNMENT = "Differences and their significance", "Attention read as alignment"
 Report = dict[str, Any]  # the comparison as plain values, or a part of it (protocol.py)
 
 
@@ -119,7 +120,7 @@ def significance_grid(report: Report) -> Grid:
         f"after Holm's correction ({found['holm']}).",
         *(["Identical outputs: p = 1."] if any(test["identical"] for test in found["tests"]) else []),
     ]
-    return Grid("Differences and their significance", ["difference", *bins], rows, notes)
+    return Grid(SIGNIFICANCE, ["difference", *bins], rows, notes)
 
 
 def alignment_grid(alignment: Sequence[Report]) -> Grid:
@@ -131,7 +132,7 @@ def alignment_grid(alignment: Sequence[Report]) -> Grid:
         for one in alignment
     ]  # fmt: skip
     notes = ["AER against the true alignment, forced decoding of the reference; shift 1: the look at the step after."]
-    return Grid("Attention read as alignment", header, rows, notes if rows else [])
+    return Grid(ALIGNMENT, header, rows, notes if rows else [])
 
 
 def _difference(test: Report) -> str:
