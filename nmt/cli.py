@@ -172,7 +172,7 @@ def _one_line(error: BaseException) -> str:
     if missing:
         return f"choose {missing[1]}=NAME, one of: {', '.join(missing[2].split())}"
     absent = re.search(
-        r"Could not find '([\w-]+/)?(\S+)' Available options in '([\w-]+)': (.*?)(?: Config search|$)", text
+        r"Could not find '([\w-]+/)?(\S+)' Available options in '([\w/-]+)': (.*?)(?: Config search|$)", text
     )
     if absent:
         return f"there is no {absent[3]}={absent[2].split('/')[-1]}; one of: {', '.join(absent[4].split())}"

@@ -49,7 +49,7 @@ def compare(cfg: DictConfig, handed: Handed, typed: str) -> None:
     logs = output / "logs"
 
     if cfg.launcher:
-        _launch([one for one in wanted if not comparison.is_trained(one)], cfg, handed)
+        _launch([one for one in wanted if not comparison.is_trained(one)], cfg, handed, logs)
     todo = [(one.run_dir, _steps(one, test, settings, cfg, handed)) for one in wanted]
     todo += [(path, _evaluating(path, test, settings, cfg, handed)) for path in listed]
     failed = _run(
@@ -90,13 +90,15 @@ def _names(paths: Sequence[Path]) -> dict[Path, str]:
     }
 
 
-def _launch(wanted: Sequence[comparison.Wanted], cfg: DictConfig, handed: Handed) -> None:
-    """Trainings by one of Hydra's launchers; whichever fails is found out, and said, by the step after it."""
+def _launch(wanted: Sequence[comparison.Wanted], cfg: DictConfig, handed: Handed, logs: Path) -> None:
+    """Trainings by one of Hydra's launchers; which of them fail is found out, and said, by the steps after it."""
     jobs = [
-        Job(f"sweep {n}", (Step("training", command),), Path(cfg.root or ".") / f"sweep-{n}.log")
+        Job(f"sweep {n}", (Step("training", command),), logs / f"sweep-{n}.log")
         for n, command in enumerate(comparison.sweeps(wanted, cfg.launcher, _at_once(cfg), handed), start=1)
     ]
-    _run(jobs, cfg, at_once=1)
+    failed = _run(jobs, cfg, at_once=1)
+    if failed and not any(one.run_dir.exists() for one in wanted):
+        raise UserError(f"launcher={cfg.launcher} trained nothing: {next(iter(failed.values()))}")
 
 
 def _steps(

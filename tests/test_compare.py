@@ -263,3 +263,20 @@ def test_a_failing_run_is_shown_and_the_others_go_on(tmp_path, run_program, text
     assert "logs/luong.log" in done.stderr
     assert "1 of 2 runs failed (luong)" in done.stderr
     assert done.stdout.split("\n")[2].startswith("rnn ")
+
+
+@pytest.mark.slow
+def test_a_launcher_of_hydras_trains_what_is_missing_and_an_unknown_one_is_named(tmp_path, run_program, text):
+    command = [*TINY, "training.max_updates=4", "experiments=rnn,luong", "seeds=1,2", "report.text=none"]
+    done = run_program("compare", *command, "launcher=warehouse")
+    assert (done.returncode, "there is no hydra/launcher=warehouse" in done.stderr) == (1, True)
+    done = run_program("compare", *command, "launcher=joblib")
+    assert done.returncode == 0, done.stderr
+    root = tmp_path / "outputs" / "text"
+    for name in ("rnn", "rnn-seed2", "luong", "luong-seed2"):
+        assert json.loads((root / name / "status.json").read_text())["state"] == "finished"
+        assert len(list((root / name / "kept").iterdir())) == 4
+    assert "Launching 2 jobs" in (root / "comparison" / "logs" / "sweep-1.log").read_text()
+    report = json.loads((root / "comparison" / "comparison.json").read_text(encoding="utf-8"))
+    assert [len(system["runs"]) for system in report["systems"]] == [2, 2]
+    assert [system["system"] for system in report["variants"]]  # a row of equal time
