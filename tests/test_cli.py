@@ -30,11 +30,12 @@ NAMES = [
     "a b",
     "~/x",
 ]
+KEYS = ["run_dir", "checkpoint", "data.train_src", "+data.test_tgt", "init_from", "alignment.gold"]
 NUMBERS = ["20261129", "1_1_1", "1e3", "007", "true"]
 
 
 @pytest.mark.parametrize("name", NAMES + NUMBERS)
-@pytest.mark.parametrize("key", ["run_dir", "checkpoint", "data.train_src", "+data.test_tgt", "init_from"])
+@pytest.mark.parametrize("key", KEYS)
 def test_a_name_arrives_as_it_was_typed(key: str, name: str) -> None:
     assert value(f"{key}={name}") == name
 
