@@ -10,7 +10,8 @@ from nmt.data.text import read_lines, words
 from nmt.errors import ConfigError, UserError
 from nmt.evaluation.alignment import Gold, Link, by_length, pharaoh, quality, read_alignments, sure
 from nmt.evaluation.lengths import source_length
-from nmt.evaluation.store import lines_sha256, require_writable, to_json, write_text
+from nmt.evaluation.store import lines_sha256, require_writable, to_json
+from nmt.files import write_text
 from nmt.progress import say
 from nmt.record import record
 from nmt.test_sets import Test, plain_name

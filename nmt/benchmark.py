@@ -14,7 +14,8 @@ from nmt.corpora import prepared_corpus
 from nmt.data.batching import Batches, BatchingSettings
 from nmt.data.prepared import Prepared
 from nmt.errors import require_whole
-from nmt.evaluation.store import require_writable, to_json, write_text
+from nmt.evaluation.store import require_writable, to_json
+from nmt.files import write_text
 from nmt.record import record
 from nmt.run import build_model, choose_device
 from nmt.training.loop import Job, TrainingSettings

@@ -22,7 +22,8 @@ from nmt.evaluation.bootstrap import Bootstrap
 from nmt.evaluation.checks import require_equal_counts
 from nmt.evaluation.report import text_report
 from nmt.evaluation.scores import Scores, score
-from nmt.evaluation.store import file_sha256, lines_sha256, read_stored, require_writable, to_json, write_text
+from nmt.evaluation.store import lines_sha256, read_stored, require_writable, to_json
+from nmt.files import file_sha256, write_text
 from nmt.record import record
 from nmt.test_sets import Test, paths, plain_name, run_tests, wanted_tests
 

@@ -1,6 +1,8 @@
 """Copies the tables of outputs/reference into README and docs/measuring.md: python scripts/readme.py
 
-tests/test_readme.py checks. Each place is marked <!-- tables: PAGE.md --> … <!-- end -->; no number is typed by hand.
+tests/test_readme.py checks. Each place is marked <!-- tables: PAGE.md --> … <!-- end -->, or, for some of the page's
+sections only, <!-- tables: PAGE.md: Title; Title -->; "Result" is what stands above the first. No number is typed by
+hand.
 """
 
 import re
@@ -8,7 +10,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 PAGES = ("README.md", "docs/measuring.md")
-PLACE = re.compile(r"(<!-- tables: (\S+) -->\n).*?(<!-- end -->)", re.DOTALL)
+PLACE = re.compile(r"(<!-- tables: (\S+\.md)(?:: ([^\n]+))? -->\n).*?(<!-- end -->)", re.DOTALL)
 
 
 def tables(page: str) -> str:
@@ -17,12 +19,22 @@ def tables(page: str) -> str:
     return "\n\n".join(block.strip() for block in blocks)
 
 
+def sections(page: str, titles: list[str]) -> str:
+    """Those parts of a page, without their titles and pictures. KeyError for a title that it does not have."""
+    first, *others = re.split(r"^## ", page, flags=re.MULTILINE)
+    parts = {"Result": first.partition("\n")[2]}
+    parts |= {title: body for title, _, body in (other.partition("\n") for other in others)}
+    blocks = [block for title in titles for block in parts[title].strip().split("\n\n")]
+    return "\n\n".join(block for block in blocks if not block.startswith("!["))
+
+
 def filled(text: str, root: Path = ROOT) -> str:
     """The text with every marked place as its page in outputs/reference has it."""
 
     def fill(place: re.Match[str]) -> str:
         page = (root / place[2]).read_text(encoding="utf-8")
-        return f"{place[1]}{tables(page)}\n{place[3]}"
+        content = sections(page, place[3].split("; ")) if place[3] else tables(page)
+        return f"{place[1]}{content}\n{place[4]}"
 
     return PLACE.sub(fill, text)
 

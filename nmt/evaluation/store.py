@@ -1,4 +1,4 @@
-"""Evaluations on disk: strict JSON and the hypotheses beside it, each written whole or not at all."""
+"""Evaluations on disk: strict JSON and the hypotheses beside it."""
 
 import hashlib
 import json
@@ -19,12 +19,6 @@ def lines_sha256(lines: Iterable[str]) -> str:
     return digest.hexdigest()
 
 
-def file_sha256(path: Path) -> str:
-    """SHA-256 of a file's bytes."""
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
-
-
 def require_writable(folder: Path) -> None:
     """Make the folder; UserError, before anything is computed, where nothing can be written into it."""
     probe = folder / f".probe.{os.getpid()}.tmp"
@@ -35,18 +29,6 @@ def require_writable(folder: Path) -> None:
     except OSError as error:
         reason = error.strerror or error
         raise UserError(f"cannot write into {folder} ({reason}); name another folder with output=FOLDER") from None
-
-
-def write_text(path: Path, text: str) -> None:
-    """Write a temporary file beside `path`, then put it in place in one move."""
-    temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
-    try:
-        temporary.write_text(text, encoding="utf-8", newline="\n")
-        os.replace(temporary, path)
-    except OSError as error:
-        raise UserError(f"cannot write {path}: {error.strerror or error}") from None
-    finally:
-        temporary.unlink(missing_ok=True)
 
 
 def to_json(value: dict[str, Any], indent: int | None = 1) -> str:

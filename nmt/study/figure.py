@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from nmt.study.scoring import FEW
+from nmt.evaluation.by_length import FEW
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

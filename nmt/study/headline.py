@@ -8,9 +8,10 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from nmt.evaluation.bootstrap import Bootstrap
+from nmt.evaluation.by_length import FEW
 from nmt.evaluation.lengths import Bin
 from nmt.evaluation.significance import Interaction, difference_of_differences
-from nmt.study.scoring import FEW, Rows
+from nmt.study.scoring import Rows
 from nmt.study.views import View
 
 CLAIM = 200  # sentences in each of the two, for a claim

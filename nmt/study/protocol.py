@@ -11,6 +11,7 @@ import numpy as np
 
 from nmt.data.corpus import TestSet
 from nmt.errors import ConfigError
+from nmt.evaluation.by_length import FEW
 from nmt.evaluation.metrics import bleu_of
 from nmt.evaluation.significance import Resampling
 from nmt.evaluation.store import lines_sha256
@@ -18,7 +19,7 @@ from nmt.study.curves import curves_of
 from nmt.study.fairness import fairness, parameter_ratio
 from nmt.study.headline import Ends, headlines, limits
 from nmt.study.results import Result, System
-from nmt.study.scoring import FEW, Rows, rows_of, scores
+from nmt.study.scoring import Rows, rows_of, scores
 from nmt.study.testing import significance
 from nmt.study.training_text import TrainingText
 from nmt.study.views import View, views_of

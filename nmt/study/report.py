@@ -65,7 +65,7 @@ def _markdown_page(
     parts.append(f"![BLEU by source length]({figures['words']})")
     main, further = ([grid for grid in tables if grid.main is wanted] for wanted in (True, False))
     parts += [part for grid in main for part in _section(grid)]
-    parts.append("\n".join(f"- {markdown(line)}" for line in report["notes"]))
+    parts += ["## How it was made", "\n".join(f"- {markdown(line)}" for line in report["notes"])]
     parts += [part for grid in further for part in _section(grid)]
     if "curves" in figures:
         parts += ["## Learning curves", f"![validation BLEU while training]({figures['curves']})"]

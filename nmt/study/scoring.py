@@ -14,8 +14,6 @@ from nmt.evaluation.bootstrap import Bootstrap, bleu_of_sums, percentile_interva
 from nmt.evaluation.metrics import Bleu, bleu_of, chrf_of, statistics, tokenization
 from nmt.study.results import System
 
-FEW = 100  # sentences; a bin with fewer is shown, but no claim rests on it
-
 
 class Rows(NamedTuple):
     """Statistics of each sentence, one array a seed."""

@@ -3,8 +3,8 @@
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
+from nmt.evaluation.by_length import FEW
 from nmt.study.progress import clock
-from nmt.study.scoring import FEW
 from nmt.study.testing import EVERYTHING
 
 NONE = "–"

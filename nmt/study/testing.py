@@ -7,8 +7,9 @@ from typing import Any
 import numpy as np
 
 from nmt.errors import ConfigError
+from nmt.evaluation.by_length import FEW
 from nmt.evaluation.significance import PairedTest, Resampling, holm, paired_tests
-from nmt.study.scoring import FEW, Rows
+from nmt.study.scoring import Rows
 from nmt.study.views import View
 
 LEVEL = 0.05

@@ -6,7 +6,8 @@ import pytest
 
 from nmt.data.text import checksum
 from nmt.errors import UserError
-from nmt.evaluation.store import lines_sha256, read_stored, require_writable, to_json, write_text
+from nmt.evaluation.store import lines_sha256, read_stored, require_writable, to_json
+from nmt.files import write_text
 
 
 def test_the_checksum_of_lines_is_that_of_a_file_of_them(tmp_path: Path) -> None:
