@@ -52,9 +52,10 @@ class AlignmentSettings:
 
 @dataclass(frozen=True)
 class EvaluationSettings(AlignmentSettings):
-    """What attention is compared with: a file, else what the test set itself has. ConfigError for a bad value."""
+    """What is compared: attention or links in a file, with gold in a file or in the test set. ConfigError if bad."""
 
     score: bool = True
+    links: str | None = None
     gold: str | None = None
     base: int | None = None
     reverse: bool = False
@@ -63,6 +64,8 @@ class EvaluationSettings(AlignmentSettings):
         super().__post_init__()
         if self.base not in (None, 0, 1) or isinstance(self.base, bool):
             raise ConfigError(f"alignment.base={self.base}: give 0, 1 or null")
+        if self.links and not self.gold:
+            raise ConfigError("alignment.links=FILE are scored against alignment.gold=FILE; give both")
         for name in ("score", "reverse"):
             if not isinstance(getattr(self, name), bool):
                 raise ConfigError(f"alignment.{name}={getattr(self, name)}: give true or false")
@@ -80,7 +83,7 @@ def read_gold(test: Test, settings: EvaluationSettings) -> GoldAlignments | None
 
     UserError where they are not of these sentences.
     """
-    if not settings.score:
+    if not settings.score and not settings.links:
         return None
     if settings.gold:
         sides = (test.set.sources, test.set.references[0])
@@ -90,6 +93,20 @@ def read_gold(test: Test, settings: EvaluationSettings) -> GoldAlignments | None
     if test.set.alignments is None:
         return None
     return GoldAlignments(test.set.name, [sure(links) for links in test.set.alignments])
+
+
+def scored_links(test: Test, gold: GoldAlignments, settings: EvaluationSettings) -> dict[str, Any]:
+    """Links of any aligner, from alignment.links, against gold ones: what `with_alignment` adds for a run's own."""
+    sources, targets = ([len(words(line)) for line in side] for side in (test.set.sources, test.set.references[0]))
+    links = [made.possible for made in read_alignments(str(settings.links), sources, targets, base=0)]
+    name = plain_name(str(settings.links))
+    lengths = [source_length(line) for line in test.set.sources]
+    entry = {
+        **{"system": name, "way": "", "shift": 0, "default": True, "gold": gold.name, "n": len(links)},
+        **quality(links, gold.pairs)._asdict(),
+        "by_length": by_length(links, gold.pairs, lengths),
+    }
+    return {"system": name, "not_aligned": 0, "alignment": [entry], "record": record()}
 
 
 def with_alignment(

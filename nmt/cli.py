@@ -28,7 +28,7 @@ from nmt.progress import say
 # Values of these keys are names of files, directories or words, whatever characters they hold.
 _TEXT_KEY = re.compile(
     r"\+*(?:(?:[\w.]*\.)?(?:run_dir|data_dir|init_from|checkpoint|input|output|root|sentence|hypotheses|references|"
-    r"source|src|ref|attention_out|alignment_out|alignment\.gold|path|prepared|cache_dir|evaluate\.test|"
+    r"source|src|ref|attention_out|alignment_out|alignment\.(?:gold|links)|path|prepared|cache_dir|evaluate\.test|"
     r"(?:train|valid|test)_(?:src|tgt|split)))$"
 )
 

@@ -13,19 +13,19 @@ from typing import Any, NamedTuple
 
 from omegaconf import DictConfig
 
-from nmt.alignments import EvaluationSettings, read_gold, with_alignment
+from nmt.alignments import EvaluationSettings, read_gold, scored_links, with_alignment
 from nmt.cli import program, say
 from nmt.data.corpus import TestSet
 from nmt.data.text import read_lines
 from nmt.errors import ConfigError, UserError
 from nmt.evaluation.bootstrap import Bootstrap
 from nmt.evaluation.checks import require_equal_counts
-from nmt.evaluation.report import text_report
+from nmt.evaluation.report import alignment_lines, text_report
 from nmt.evaluation.scores import Scores, score
 from nmt.evaluation.store import lines_sha256, read_stored, require_writable, to_json
 from nmt.files import file_sha256, write_text
 from nmt.record import record
-from nmt.test_sets import Test, paths, plain_name, run_tests, wanted_tests
+from nmt.test_sets import Test, paths, plain_name, read_test, run_tests, wanted_tests
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:  # torch takes seconds to import, and scoring files needs none
@@ -52,8 +52,23 @@ class Translations(NamedTuple):
 
 @program("evaluate")
 def main(cfg: DictConfig) -> None:
+    if cfg.alignment.links:
+        print(links_report(cfg))
+        return
     for evaluation in evaluations(cfg):
         print(to_json(evaluation, indent=None) if cfg.json else text_report(evaluation), flush=True)
+
+
+def links_report(cfg: DictConfig) -> str:
+    """Word alignments that someone else made, against gold ones."""
+    settings = EvaluationSettings(**cfg.alignment)
+    if cfg.checkpoint or cfg.hypotheses or not cfg.test.src or not cfg.test.ref:
+        raise ConfigError("alignment.links=FILE goes with test.src=FILE test.ref=FILE, the text that is aligned, alone")
+    test = Test(read_test(cfg.test.name, paths(cfg.test.src), paths(cfg.test.ref)), "files", "", "")
+    gold = read_gold(test, settings)
+    assert gold is not None  # the settings name a file
+    found = scored_links(test, gold, settings)
+    return to_json(found, indent=None) if cfg.json else "\n".join(alignment_lines(found, f"links of {found['system']}"))
 
 
 def evaluations(cfg: DictConfig) -> Iterator[dict[str, Any]]:

@@ -172,3 +172,31 @@ def test_an_output_that_is_no_folder_is_refused_before_translating(
 def test_two_systems_with_one_name_are_not_written_over_each_other(run: Path) -> None:
     with pytest.raises(ConfigError, match="same name"):
         evaluate(f"checkpoint=[{run},{run / 'best.safetensors'},{run / '..' / 'rnn'}]", "output=o")
+
+
+A1 = {"s": "the dog sleeps\nyes\na cat\n", "t": "le chien dort\n\nun chat\n", "gold1": "1-1 2-2 3-3\n\n1-1 2-2\n",
+      "hyp0": "0-0 1-1 2-2\n\n0-0 1-1\n"}  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("gold", "base", "code", "said"),
+    [
+        (A1["gold1"], "alignment.base=1", 0, "AER 0.0"),
+        (A1["gold1"], "alignment.base=null", 0, "AER 0.0"),  # and a warning: counted from 1
+        (A1["gold1"], "alignment.base=0", 1, "gold1: line 1: link 3-3 leaves the sentence"),
+        ("1-1 9-1\n\n1-1\n", "alignment.base=1", 1, "gold1: line 1: link 9-1 leaves the sentence"),
+        ("0-1\n\n1-1\n", "alignment.base=1", 1, "gold1: line 1: link 0-1 leaves the sentence"),
+        ("1-1 2-2 3-3\n\n", "alignment.base=1", 1, "gold1 has 2 lines"),
+        ("\n\n\n", "alignment.base=1", 0, "AER"),
+    ],
+)
+def test_links_of_another_aligner_are_scored_and_a_wrong_base_is_found_out(
+    tmp_path, run_program, gold, base, code, said
+):
+    for name, text in {**A1, "gold1": gold}.items():
+        (tmp_path / name).write_text(text, encoding="utf-8")
+    done = run_program("evaluate", "alignment.links=hyp0", "alignment.gold=gold1", base, "test.src=s", "test.ref=t")
+    assert done.returncode == code, done.stderr
+    assert said in done.stdout + done.stderr
+    assert "Traceback" not in done.stderr
+    assert ("is read as counted from 1" in done.stderr) == (base == "alignment.base=null")

@@ -13,7 +13,7 @@ def text_report(evaluation: Mapping[str, Any]) -> str:
     if rows:
         parts += ["", *_bins(rows)]
     if evaluation.get("alignment"):
-        parts += ["", *_alignment(evaluation)]
+        parts += ["", *alignment_lines(evaluation, "attention as alignment, references forced,")]
     notes = _notes(evaluation)
     return "\n".join([*parts, *([""] if notes else []), *notes]) + "\n"
 
@@ -77,12 +77,12 @@ def _bins(rows: Sequence[Mapping[str, Any]]) -> list[str]:
     return lines
 
 
-def _alignment(evaluation: Mapping[str, Any]) -> list[str]:
+def alignment_lines(evaluation: Mapping[str, Any], what: str) -> list[str]:
     """A line for each way and shift; by source length for the one that is written to a file."""
     entries = evaluation["alignment"]
     left_out = evaluation["not_aligned"]
     lines = [
-        f"  attention as alignment, references forced, against {entries[0]['gold']}, "
+        f"  {what} against {entries[0]['gold']}, "
         f"{entries[0]['n']:,} pairs{f', {left_out:,} of them not aligned' if left_out else ''}"
     ]
     for entry in entries:
@@ -92,8 +92,8 @@ def _alignment(evaluation: Mapping[str, Any]) -> list[str]:
     for entry in entries:
         if entry["default"]:
             bins = [f"{row['label']}: {_percent(row['aer'])}" for row in entry["by_length"] if row["n"]]
-            what = ", ".join(filter(None, (entry["way"], f"shift {entry['shift']}")))
-            lines.append(f"  AER by source words ({what})   {'   '.join(bins)}")
+            way = ", ".join(filter(None, (entry["way"], f"shift {entry['shift']}")))
+            lines.append(f"  AER by source words ({way})   {'   '.join(bins)}")
     return lines
 
 
