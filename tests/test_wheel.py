@@ -123,3 +123,15 @@ def test_a_users_own_attention_is_one_class_and_one_file(installed: Installed) -
     installed.run("-m", "nmt.train", *own, "experiment=bahdanau", "data.train_pairs=1000")
     translated = installed.run("-m", "nmt.translate", "checkpoint=own", stdin="the old dog sleeps\na bird\n")
     assert translated.count("\n") == 2
+
+
+def test_a_comparison_from_the_wheel_has_its_page_whole(installed: Installed) -> None:
+    for name, text in (("s", "the old dog sleeps"), ("r", "der alte Hund schläft"), ("A.hyp", "der alte Hund")):
+        (installed.folder / name).write_text(f"{text}\n" * 3, encoding="utf-8")
+    (installed.folder / "B.hyp").write_text("der alte Hund schläft\n" * 3, encoding="utf-8")
+    few = ["bootstrap.resamples=9", "bootstrap.trials=9"]
+    files = ["runs=A.hyp,B.hyp", "test.src=s", "test.ref=r", "output=cmp"]
+    assert "B - A" in installed.run("-m", "nmt.compare", *files, *few)
+    page = (installed.folder / "cmp" / "comparison.html").read_text(encoding="utf-8")
+    assert "@media (prefers-color-scheme" in page  # the style sheet
+    assert page.count("<script>") == 1  # the charts' own; nothing is to be explored here
