@@ -4,6 +4,7 @@ import datetime
 import importlib.metadata
 import os
 import platform
+import re
 import shlex
 import subprocess
 import sys
@@ -36,14 +37,16 @@ def _quoted(argument: str) -> str:
 
 
 def without_absolute_paths(argument: str) -> str:
-    """`key=/home/me/a.en` -> `key=a.en`, or `key=$NMT_DATA/a.en`: a record is read on other machines."""
-    key, equals, path = argument.rpartition("=")
-    if not os.path.isabs(path):
-        return argument
+    """`key=/home/me/a.en` -> `key=a.en`, or `key=$NMT_DATA/a.en`, in lists too: a record is read on other machines."""
+    parts = re.split(r"([=,\[\]])", argument)
+    return "".join(_relocated(part) if os.path.isabs(part) else part for part in parts)
+
+
+def _relocated(path: str) -> str:
     data = os.environ.get("NMT_DATA")
     if data and Path(path).is_relative_to(data):
-        return f"{key}{equals}$NMT_DATA/{Path(path).relative_to(data).as_posix()}"
-    return f"{key}{equals}{Path(path).name}"
+        return f"$NMT_DATA/{Path(path).relative_to(data).as_posix()}"
+    return Path(path).name
 
 
 def commit() -> str:
