@@ -14,8 +14,9 @@ from omegaconf import DictConfig
 from nmt import comparison, record
 from nmt.cli import conf_dir, program, readable_override, say
 from nmt.data.tokenizer import SOURCE_MODEL, load_tokenizers
-from nmt.errors import ConfigError, UserError
+from nmt.errors import ConfigError, UserError, require_whole
 from nmt.evaluation.significance import Resampling
+from nmt.evaluation.store import require_writable
 from nmt.run_directory import read_config
 from nmt.study.arguments import Handed, split_arguments
 from nmt.study.headline import Ends
@@ -35,10 +36,13 @@ def compare(cfg: DictConfig, handed: Handed, typed: str) -> None:
     """typed is the command as the user gave it, for the record."""
     settings = compose("evaluate", [readable_override(one) for one in handed.evaluate])  # a mistyped one is refused now
     choices = _choices(cfg)
+    _require_counts(cfg)
     wanted = comparison.wanted_runs(cfg, handed) if cfg.runs is None else []
     if cfg.runs is not None and handed.train:
         raise ConfigError(f"runs=... trains nothing, so {handed.train[0]} has no use; leave one of them away")
     listed = [Path(str(path)).expanduser() for path in comparison.listed(cfg.runs)] if not wanted else []
+    for path in dict.fromkeys(path for path in listed if listed.count(path) > 1):
+        say(f"note: {path.as_posix()} stands in runs= more than once; it is compared once")
     paths = _names([one.run_dir for one in wanted] or listed)
     if not paths:
         raise ConfigError("nothing to compare: experiments, seeds or runs is an empty list")
@@ -47,6 +51,7 @@ def compare(cfg: DictConfig, handed: Handed, typed: str) -> None:
     root = Path(cfg.root).expanduser() if cfg.root else next(iter(paths)).parent
     output = Path(cfg.output).expanduser() if cfg.output else root / "comparison"
     logs = output / "logs"
+    require_writable(output)
 
     if cfg.launcher:
         _launch([one for one in wanted if not comparison.is_trained(one)], cfg, handed, logs)
@@ -76,10 +81,20 @@ def _choices(cfg: DictConfig) -> Choices:
     for name, both in (("short", short), ("long", long)):
         if len(both) != 2 or not isinstance(both[0], int) or not (both[1] is None or isinstance(both[1], int)):
             raise ConfigError(f"headline.{name}={list(both)}: give two numbers of words, [FIRST,LAST]; null: no end")
+        if both[0] < 1 or (both[1] is not None and both[1] < both[0]):
+            raise ConfigError(f"headline.{name}={list(both)}: FIRST is 1 or more, and LAST not below it")
     if short[1] is None or short[1] >= long[0]:
         raise ConfigError(f"headline: short ({short}) must end before long ({long}) begins")
     ends = Ends((short[0], short[1]), (long[0], long[1]))
     return Choices(cfg.baseline, cfg.pairs, ends, Resampling(**cfg.bootstrap))
+
+
+def _require_counts(cfg: DictConfig) -> None:
+    require_whole("report.samples", cfg.report.samples, 0)
+    require_whole("report.explorer", cfg.report.explorer, 0)
+    require_whole("threads", cfg.threads)
+    if cfg.jobs is not None:
+        require_whole("jobs", cfg.jobs)
 
 
 def _names(paths: Sequence[Path]) -> dict[Path, str]:
@@ -140,10 +155,12 @@ def _results(paths: dict[Path, str], cfg: DictConfig, test: Test, settings: Dict
     texts = [path for path in paths if is_text(path)]
     names = names_of(texts)
     if cfg.names is not None:
-        given = comparison.listed(cfg.names)
+        given = [str(name).strip() for name in comparison.listed(cfg.names)]
         if len(given) != len(texts):
             raise ConfigError(f"names= has {len(given)} names for {len(texts)} text files in runs=; give one for each")
-        names = dict(zip(texts, map(str, given), strict=True))
+        if "" in given or len(set(given)) < len(given):
+            raise ConfigError(f"names={given}: each text file needs a name of its own")
+        names = dict(zip(texts, given, strict=True))
     ter = bool(settings.ter)
     return [read_result(path, test.set, names.get(path, ""), test.target_language, ter) for path in paths]
 

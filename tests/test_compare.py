@@ -130,6 +130,23 @@ def test_names_can_be_given_to_texts(tmp_path, run_program, runs):
     assert (done.returncode, "2 names for 1 text files" in done.stderr) == (2, True)
 
 
+@pytest.mark.parametrize("given", ["names=[one,one]", "names=[one,' ']"])
+def test_texts_without_names_of_their_own_are_no_seeds_of_one_system(tmp_path, run_program, runs, given):
+    for name in ("A.hyp", "B.hyp"):
+        (tmp_path / name).write_text("\n" * len(translations("rnn")), encoding="utf-8")
+    done = run_program("compare", "runs=A.hyp,B.hyp", "test.src=t.en", "test.ref=t.de", given)
+    assert done.returncode == 2
+    assert "each text file needs a name of its own" in done.stderr
+
+
+@pytest.mark.parametrize("output", ["t.en", "t.en/below"])
+def test_a_place_that_cannot_be_written_is_refused_in_one_line(tmp_path, run_program, runs, output):
+    done = run_program("compare", runs, f"output={output}")
+    assert done.returncode == 1
+    assert f"cannot write into {output}" in done.stderr
+    assert "Traceback" not in done.stderr
+
+
 def test_texts_need_the_text_that_was_translated(tmp_path, run_program, runs):
     (tmp_path / "x.txt").write_text("a\n")
     done = run_program("compare", "runs=x.txt", "output=out")
@@ -161,6 +178,12 @@ def test_different_test_sets_are_refused_in_one_line(tmp_path, run_program, runs
         ("report.text=half", "all or none"),
         ("headline.long=[5,9]", "must end before"),
         ("headline.short=[1]", "give two numbers"),
+        ("headline.short=[19,1]", "LAST not below it"),
+        ("headline.short=[-4,0]", "FIRST is 1 or more"),
+        ("headline.long=[50,40]", "LAST not below it"),
+        ("report.samples=many", "report.samples=many: give a whole number, 0 or more"),
+        ("report.explorer=-1", "report.explorer=-1: give a whole number, 0 or more"),
+        ("jobs=two", "jobs=two: give a whole number, 1 or more"),
         ("bootstrap.trials=0", "bootstrap.trials"),
     ],
 )

@@ -96,15 +96,15 @@ def difference_of_differences(
 ) -> Interaction | None:
     """(b - a) on the sentences `long` minus (b - a) on the sentences `short`, both given by their indices.
 
-    Each stratum is resampled within itself, so that its size is kept. None where a stratum has no sentence, or
-    no BLEU because no line in it has four words.
+    Each stratum is resampled within itself, so that its size is kept. None where a stratum has fewer than two
+    sentences, or no BLEU because no line in it has four words.
     """
     runs = list(zip(a, b, strict=False))
     generator = np.random.default_rng(settings.seed)
     gaps, drawn = [], []
     for members in (short, long):
         parts = [rows[members] for pair in runs for rows in pair]
-        if not all(bleu_of(rows).defined for rows in parts):
+        if len(members) < 2 or not all(bleu_of(rows).defined for rows in parts):
             return None
         stacked = np.hstack(parts)
         gaps.append(_gaps(stacked.sum(axis=0, keepdims=True))[:, 0])

@@ -67,29 +67,36 @@ def _sentence(found: dict[str, Any]) -> str:
     low, high = found["interval"]
     if found["descriptive"]:
         verdict = f"under {FEW} sentences in one of the two: this only describes"
-    elif low > 0:
-        verdict = "the gap grows with length"
-    elif high < 0:
-        verdict = "the gap shrinks with length"
-    else:
+    elif low <= 0 <= high:
         verdict = "0 is inside: no change of the gap with length is shown"
+    else:
+        verdict = _change(found)
     seeds = found["seeds"]
     spread = f"; {len(seeds)} seeds: {', '.join(f'{one:+.1f}' for one in seeds)}" if len(seeds) > 1 else "; one seed"
+    short, long = ("trails" if round(found[gap], 1) < 0 else "leads" for gap in ("gap_short", "gap_long"))
     return (
-        f"{found['system']} leads {found['baseline']} by {found['gap_short']:.1f} BLEU on sources of {found['short']} "
-        f"words and by {found['gap_long']:.1f} on sources of {found['long']} words: a difference of "
-        f"{found['estimate']:+.1f} [{low:+.1f}, {high:+.1f}] ({verdict}; n={found['n_short']:,} and "
-        f"{found['n_long']:,}{spread})."
+        f"{found['system']} {short} {found['baseline']} by {abs(found['gap_short']):.1f} BLEU on sources of "
+        f"{found['short']} words and {f'{long} it ' * (long != short)}by {abs(found['gap_long']):.1f} on sources of "
+        f"{found['long']} words: a difference of {found['estimate']:+.1f} [{low:+.1f}, {high:+.1f}] ({verdict}; "
+        f"n={found['n_short']:,} and {found['n_long']:,}{spread})."
     )
+
+
+def _change(found: dict[str, Any]) -> str:
+    """What becomes of the gap, whoever leads."""
+    if found["gap_short"] * found["gap_long"] < 0:
+        return f"length moves the difference {'towards' if found['estimate'] > 0 else 'away from'} {found['system']}"
+    grows = abs(found["gap_long"]) > abs(found["gap_short"])
+    return f"the gap {'grows' if grows else 'shrinks'} with length"
 
 
 def limits(found: Sequence[dict[str, Any]], seeds: int) -> list[str]:
     """What the numbers above do not show, in sentences."""
     if not found:
-        return ["There is no headline number: the test set has no sentences that are short, or none that are long."]
+        return ["There is no headline number: it takes two systems, and short and long sentences that have a BLEU."]
     lines = [
         "The intervals are 95% and cover the choice of test sentences, not that of training seeds"
-        + ("; only one seed was trained." if seeds == 1 else ", which stand beside them one by one."),
+        + ("; there is one run of each system." if seeds == 1 else ", which stand beside them one by one."),
         "Short and long sentences differ in content too; a gap that grows shows that length and what comes with it "
         "hurt one system more, not which property of attention is the cause.",
         "It holds for this text, size of state and budget; a larger state or a longer training may show less.",

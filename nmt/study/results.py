@@ -6,6 +6,7 @@ No model is loaded here.
 
 import json
 import re
+from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -80,13 +81,16 @@ def names_of(paths: Sequence[Path]) -> dict[Path, str]:
     newstest.hyp.A.en.gz, newstest.hyp.B.en.gz -> A, B
     """
     parts = {path: path.name.removesuffix(".gz").split(".") for path in paths}
-    shortest = min((len(own) for own in parts.values()), default=0)
+    different = {tuple(own) for own in parts.values()}
+    shortest = min((len(own) for own in different), default=0)
     start = end = 0
-    while len(paths) > 1 and start < shortest - 1 and len({own[start] for own in parts.values()}) == 1:
+    while len(different) > 1 and start < shortest - 1 and len({own[start] for own in different}) == 1:
         start += 1
-    while start + end < shortest - 1 and len({own[-1 - end] for own in parts.values()}) == 1:
+    while start + end < shortest - 1 and len({own[-1 - end] for own in different}) == 1:
         end += 1
-    return {path: ".".join(own[start : len(own) - end]) for path, own in parts.items()}
+    names = {path: ".".join(own[start : len(own) - end]) for path, own in parts.items()}
+    taken = Counter((path.parent, name) for path, name in names.items())
+    return {path: name if taken[path.parent, name] == 1 else path.name for path, name in names.items()}
 
 
 def read_result(path: Path, test: TestSet, name: str = "", language: str = "", ter: bool = True) -> Result:

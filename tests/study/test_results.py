@@ -87,6 +87,8 @@ def test_text_files_are_called_by_what_differs_in_their_names(tmp_path):
     assert named("a.x.en", "a.y.fr") == ["x.en", "y.fr"]
     assert named("same", "same.2") == ["same", "same.2"]
     assert named("one.hyp.en") == ["one"]
+    assert named("a/out.txt", "b/out.txt") == ["out", "out"]  # told apart by their folders
+    assert named("out.txt", "out.txt.gz") == ["out.txt", "out.txt.gz"]
 
 
 def test_seeds_of_one_experiment_are_one_system(tmp_path):

@@ -1,0 +1,59 @@
+"""The sentence of the headline: true whoever leads. All numbers are invented."""
+
+import numpy as np
+import pytest
+
+from nmt.study import headline
+from nmt.study.headline import Ends, headlines, limits
+from nmt.study.scoring import Rows
+from nmt.study.views import views_of
+from tests.study.fakes import choices, report_of, systems_in
+
+ENDS = Ends((1, 19), (40, None))
+
+
+def found(short: float, long: float) -> dict[str, object]:
+    change = long - short
+    return {
+        "system": "b", "baseline": "a", "short": "1–19", "long": "40+", "n_short": 200, "n_long": 200,
+        "estimate": change, "interval": [change - 0.5, change + 0.5], "seeds": [change],
+        "gap_short": short, "gap_long": long, "descriptive": False,
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("short", "long", "said"),
+    [
+        (1.0, 5.0, "b leads a by 1.0 BLEU on sources of 1–19 words and by 5.0 on sources of 40+ words: a difference "
+                   "of +4.0 [+3.5, +4.5] (the gap grows with length;"),
+        (5.0, 1.0, "b leads a by 5.0 BLEU on sources of 1–19 words and by 1.0 on sources of 40+ words: a difference "
+                   "of -4.0 [-4.5, -3.5] (the gap shrinks with length;"),
+        (-5.0, -1.0, "b trails a by 5.0 BLEU on sources of 1–19 words and by 1.0 on sources of 40+ words: a difference "
+                     "of +4.0 [+3.5, +4.5] (the gap shrinks with length;"),
+        (-1.0, -5.0, "b trails a by 1.0 BLEU on sources of 1–19 words and by 5.0 on sources of 40+ words: a difference "
+                     "of -4.0 [-4.5, -3.5] (the gap grows with length;"),
+        (-1.0, 3.0, "b trails a by 1.0 BLEU on sources of 1–19 words and leads it by 3.0 on sources of 40+ words: a "
+                    "difference of +4.0 [+3.5, +4.5] (length moves the difference towards b;"),
+        (3.0, -1.0, "(length moves the difference away from b;"),
+        (0.0, -0.01, "b leads a by 0.0 BLEU on sources of 1–19 words and by 0.0 on sources of 40+"),
+    ],
+)  # fmt: skip
+def test_who_leads_and_whether_the_gap_grows(short, long, said):
+    assert said in headline._sentence(found(short, long))
+
+
+def test_without_a_headline_the_reason_is_one_that_holds(tmp_path):
+    alone = report_of(systems_in(tmp_path, ("rnn",)))
+    assert alone["headlines"] == []
+    assert "it takes two systems" in alone["limits"][0]
+
+
+def test_one_run_of_a_system_is_not_called_a_training():
+    assert "there is one run of each system" in limits([found(1.0, 2.0)], seeds=1)[0]
+
+
+def test_one_sentence_makes_no_interval_and_so_no_headline():
+    row = np.array([[9, 9, 9, 8, 7, 6, 9, 8, 7, 6]])
+    rows = {label: Rows([row.repeat(3, axis=0)], [], {}) for label in "ab"}
+    words = views_of(["w " * 5, "w " * 5, "w " * 45], None)[0]
+    assert headlines(rows, words, "a", ENDS, choices().resampling) == []
