@@ -9,8 +9,10 @@ import time
 
 import pytest
 import yaml
+from hydra import compose, initialize_config_dir
 
 from nmt.cli import conf_dir
+from nmt.compare import compare
 from nmt.errors import ConfigError
 from nmt.study.arguments import Handed, split_arguments
 from tests.study.fakes import FAULTS, translations, write_files, write_run
@@ -173,8 +175,6 @@ def test_different_test_sets_are_refused_in_one_line(tmp_path, run_program, runs
 @pytest.mark.parametrize(
     ("wrong", "said"),
     [
-        ("baseline=x", "none of the systems"),
-        ("pairs=some", "baseline or all"),
         ("report.text=half", "all or none"),
         ("headline.long=[5,9]", "must end before"),
         ("headline.short=[1]", "give two numbers"),
@@ -187,11 +187,16 @@ def test_different_test_sets_are_refused_in_one_line(tmp_path, run_program, runs
         ("bootstrap.trials=0", "bootstrap.trials"),
     ],
 )
-def test_a_setting_that_means_nothing_is_refused(tmp_path, run_program, runs, wrong, said):
-    done = run_program("compare", runs, "output=out", wrong)
-    assert done.returncode == 2
-    assert said in done.stderr
-    assert "Traceback" not in done.stderr
+def test_a_setting_that_means_nothing_is_refused(wrong, said):
+    mine, handed = split_arguments([wrong], OWN)
+    with initialize_config_dir(conf_dir(), version_base="1.3"), pytest.raises(ConfigError, match=said):
+        compare(compose("compare", mine), handed, "")
+
+
+def test_a_baseline_that_is_not_there_is_refused_in_one_line(run_program, runs):
+    done = run_program("compare", runs, "output=out", "baseline=x")
+    assert (done.returncode, done.stderr.count("\n")) == (2, 1)
+    assert "none of the systems" in done.stderr
 
 
 def test_a_run_that_does_not_exist_is_named(run_program, tmp_path, runs):
