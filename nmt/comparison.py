@@ -19,6 +19,7 @@ from nmt.study.arguments import Handed
 from nmt.study.jobs import Step
 from nmt.test_sets import Test, read_test, run_tests, wanted_tests
 
+ELSEWHERE = ("test.", "evaluate.", "alignment.score=", "ter=", "data_dir=")  # change no translation of a set
 KEPT = 10  # checkpoints kept of a training, for rows of equal time
 
 
@@ -109,7 +110,7 @@ def is_evaluated(folder: Path, test: Test, checkpoint: Path, settings: DictConfi
     With settings of the user's own nmt.evaluate is asked: it translates again only where it must.
     """
     file = folder / f"{test.set.name}.json"
-    if any(not own.startswith(("test.", "evaluate.", "alignment.", "ter=", "data_dir=")) for own in handed.evaluate):
+    if any(not own.startswith(ELSEWHERE) for own in handed.evaluate):
         return False
     unaligned = test.set.alignments is not None and not (folder / f"{test.set.name}.alignment.json").exists()
     if not file.is_file() or (unaligned and checkpoint.is_dir() and any(checkpoint.glob("*.safetensors"))):

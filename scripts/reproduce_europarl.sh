@@ -34,8 +34,11 @@ for year in 2009 2010 2011 2013 2014-fren; do
     sources+=("$news$year.en.gz")
     references+=("$news$year.fr.gz")
 done
-python -m nmt.compare "runs=$listed" "output=$reference/newstest" report.text=none draw_attention=false equal_time=false \
+python -m nmt.compare "runs=$listed" "output=$reference/newstest" report.text=none draw_attention=false equal_time=false beam=1 \
     "test.src=[$(IFS=,; echo "${sources[*]}")]" "test.ref=[$(IFS=,; echo "${references[*]}")]" test.name=newstest2009-2014
+gold="$NMT_DATA/align-hansards-enfr/test" # attention against the alignments of people
+python -m nmt.compare "runs=$listed" "output=$reference/hansards" report.text=none draw_attention=false equal_time=false \
+    "test.src=$gold.en.gz" "test.ref=$gold.fr.gz" test.name=hansards "alignment.gold=$gold.en-fr.gold.gz" alignment.base=1
 python scripts/reference.py "${kept[@]}" "$reference"
-rm -rf "$reference"/logs "$reference"/newstest/logs
+rm -rf "$reference"/logs "$reference"/{newstest,hansards}/logs
 python scripts/readme.py

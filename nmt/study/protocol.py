@@ -15,6 +15,7 @@ from nmt.evaluation.by_length import FEW
 from nmt.evaluation.metrics import bleu_of
 from nmt.evaluation.significance import Resampling
 from nmt.evaluation.store import lines_sha256
+from nmt.progress import progress
 from nmt.study.curves import curves_of
 from nmt.study.fairness import fairness, parameter_ratio
 from nmt.study.headline import Ends, headlines, limits
@@ -57,8 +58,9 @@ def compared(
     labels = [system.label for system in systems]
     baseline = _baseline(labels, choices.baseline)
     language = known.languages[1]
-    rows = {system.label: rows_of(system, known.test, language) for system in systems}
-    extra = {system.label: rows_of(system, known.test, language) for system in variants}
+    with progress("scoring", len(systems) + len(variants), True) as advance:
+        rows = {system.label: rows_of(system, known.test, language, advance) for system in systems}
+        extra = {system.label: rows_of(system, known.test, language, advance) for system in variants}
     views = views_of(known.test.sources, known.pieces)
     words = views[0]
     found = headlines(rows, words, baseline, choices.ends, choices.resampling)

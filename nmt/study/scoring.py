@@ -12,6 +12,7 @@ import numpy as np
 from nmt.data.corpus import TestSet
 from nmt.evaluation.bootstrap import Bootstrap, bleu_of_sums, percentile_interval, resampled_sums
 from nmt.evaluation.metrics import Bleu, bleu_of, chrf_of, statistics, tokenization
+from nmt.progress import Advance
 from nmt.study.results import System
 
 
@@ -26,10 +27,11 @@ class Rows(NamedTuple):
         return Rows([rows[members] for rows in self.bleu], [rows[members] for rows in self.chrf], self.signatures)
 
 
-def rows_of(system: System, test: TestSet, language: str) -> Rows:
-    """From the texts; sacreBLEU's tokenizer for the target language."""
+def rows_of(system: System, test: TestSet, language: str, advance: Advance) -> Rows:
+    """From the texts, with sacreBLEU's tokenizer for the target language; `advance` is told of each system done."""
     tokenizer = tokenization(language).name
     found = [statistics(result.hypotheses, test.references, tokenizer, ter=False) for result in system.results]
+    advance(1)
     return Rows([one.bleu for one in found], [one.chrf for one in found], found[0].signatures)
 
 
