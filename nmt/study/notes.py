@@ -13,8 +13,8 @@ def notes(report: Report, failures: Sequence[str], said: Sequence[str]) -> list[
     checksums = ", ".join(one[:12] for one in test["references_sha256"])
     lines = [
         *report["fairness"],
-        f"Test set: {test['data']}/{test['name']}, {test['sentences']:,} sentences, source sha256 "
-        f"{test['source_sha256'][:12]}, {count} reference{'s' * (count > 1)} ({checksums}). "
+        f"Test set: {test['data']}/{test['name']}, {test['sentences']:,} sentence{'s' * (test['sentences'] != 1)}, "
+        f"source sha256 {test['source_sha256'][:12]}, {count} reference{'s' * (count > 1)} ({checksums}). "
         "Lengths are 13a tokens of the raw source.",
         _search(report["systems"]),
         f"BLEU: {report['signatures']['bleu']}; chrF2: {report['signatures']['chrf']}. [ ]: 95% bootstrap interval.",

@@ -112,6 +112,11 @@ def test_csv_spreads_lists_over_columns_and_reads_back():
     }  # fmt: skip
 
 
+def test_a_list_that_is_missing_makes_no_column_of_its_own_in_the_csv():
+    rows = list(csv.DictReader(io.StringIO(as_csv([{"a": [1, 2], "b": None}, {"a": None, "b": None}]))))
+    assert rows == [{"a_1": "1", "a_2": "2", "b": ""}, {"a_1": "", "a_2": "", "b": ""}]
+
+
 def test_the_json_is_strict_and_has_every_number(tmp_path: Path, report):
     write_report(report, Texts(None, None), [], tmp_path / "out")
     read = json.loads((tmp_path / "out" / "comparison.json").read_text(encoding="utf-8"))
