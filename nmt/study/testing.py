@@ -89,5 +89,5 @@ def _families_in_words(bins: int, pairs: int, tested: str) -> str:
         whole = f"the whole test set over its {pairs} pairs"
         whose = " of each pair" if tested == "baseline" else f" of all {pairs} pairs"
     if not bins:
-        return f"{whole}; no bin has {FEW} sentences, so none carries a star"
+        return f"{whole}; no bin has {FEW} sentences, so no bin is starred"
     return f"over the {bins} bin{'s' * (bins != 1)} of {FEW} sentences or more{whose}; {whole}"

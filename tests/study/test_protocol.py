@@ -160,7 +160,7 @@ def test_what_holm_corrects_together_is_said(tmp_path, labels, pairs, said):
 def test_without_a_bin_of_a_hundred_none_is_said_to_be_corrected(tmp_path):
     line = "one two three four five"
     report = report_of_texts(tmp_path, [line] * 3, {"a": [line] * 3, "b": ["x y z u v"] * 3})
-    assert report["significance"]["holm"].endswith("no bin has 100 sentences, so none carries a star")
+    assert report["significance"]["holm"].endswith("no bin has 100 sentences, so no bin is starred")
 
 
 def text_system(path, label, lines):

@@ -143,6 +143,13 @@ def test_seeds_are_shown_as_mean_and_range(tmp_path):
     assert low <= float(row["BLEU"].split()[0]) <= high
 
 
+def test_it_is_said_where_differences_are_not_of_all_runs(tmp_path):
+    both = [*systems_in(tmp_path / "a", ("rnn",), seeds=2), *systems_in(tmp_path / "b", ("luong",))]
+    (said,) = [line for line in notes(report_of(both), [], []) if line.startswith("NUMBERS OF RUNS")]
+    assert "rnn 2, luong 1" in said
+    assert not any("NUMBERS OF RUNS" in line for line in notes(report_of(both[:1]), [], []))
+
+
 def test_what_is_the_same_for_all_is_said(systems):
     data, updates, batches, parameters = fairness(systems)
     assert data.startswith("Same training data for all: 20,000 pairs")
