@@ -51,7 +51,6 @@ def compare(cfg: DictConfig, handed: Handed, typed: str) -> None:
     root = Path(cfg.root).expanduser() if cfg.root else next(iter(paths)).parent
     output = Path(cfg.output).expanduser() if cfg.output else root / "comparison"
     logs = output / "logs"
-    require_writable(output)
 
     if cfg.launcher:
         _launch([one for one in wanted if not comparison.is_trained(one)], cfg, handed, logs)
@@ -62,6 +61,7 @@ def compare(cfg: DictConfig, handed: Handed, typed: str) -> None:
     )
     results = _results({path: name for path, name in paths.items() if name not in failed}, cfg, test, settings)
     if results:
+        require_writable(output)
         systems = group(results)
         variants, said = _variants(systems, test, settings, cfg, handed, logs)
         known = _known(systems, test, run)
@@ -141,6 +141,7 @@ def _run(jobs: Sequence[Job], cfg: DictConfig, at_once: int | None = None) -> di
     """Runs the jobs; the failed ones by name with what they said last."""
     if not jobs:
         return {}
+    require_writable(jobs[0].log.parent)
     at_once = at_once or _at_once(cfg)
     say(
         f"{len(jobs)} runs to train or evaluate, {min(at_once, len(jobs))} at a time: "

@@ -117,7 +117,7 @@ def check_settings(cfg: DictConfig, checkpoints: Sequence[str], files: Sequence[
 
 def evaluate_file(path: str, cfg: DictConfig, scoring: Scoring) -> dict[str, Any]:
     """Translations that someone else made."""
-    references = paths(cfg.references)
+    references = paths(cfg.references, once=False)
     sources = list(read_lines(cfg.source)) if cfg.source else None
     texts = [list(read_lines(reference)) for reference in references]
     hypotheses = list(read_lines(path))

@@ -40,8 +40,8 @@ class Wanted(NamedTuple):
 def wanted_tests(cfg: DictConfig) -> Wanted:
     """What the settings of nmt.evaluate ask for."""
     return Wanted(
-        paths(cfg.test.src),
-        paths(cfg.test.ref),
+        paths(cfg.test.src, once=False),
+        paths(cfg.test.ref, once=False),
         cfg.test.name,
         set_names(cfg.evaluate.test),
         bool(cfg.evaluate.pool),
@@ -49,15 +49,18 @@ def wanted_tests(cfg: DictConfig) -> Wanted:
     )
 
 
-def paths(value: str | ListConfig | None) -> list[str]:
-    """None, one path, a list, or A,B (unless a file has that very name) -> paths, each once."""
+def paths(value: str | ListConfig | None, once: bool = True) -> list[str]:
+    """None, one path, a list, or A,B (unless a file has that very name) -> paths, each once (where places do not
+    matter)."""
     if value is None:
         return []
     if not isinstance(value, str):
-        return list(dict.fromkeys(str(item) for item in value))
-    if "," in value and not Path(value).expanduser().exists():
-        return list(dict.fromkeys(part.strip() for part in value.split(",") if part.strip()))
-    return [value]
+        found = [str(item) for item in value]
+    elif "," in value and not Path(value).expanduser().exists():
+        found = [part.strip() for part in value.split(",") if part.strip()]
+    else:
+        found = [value]
+    return list(dict.fromkeys(found)) if once else found
 
 
 def chosen_test_sets(corpus: Corpus, names: Sequence[str]) -> dict[str, TestSet]:

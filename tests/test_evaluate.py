@@ -14,6 +14,7 @@ from sacrebleu.metrics import BLEU
 from nmt.cli import conf_dir
 from nmt.errors import ConfigError, UserError
 from nmt.evaluate import evaluations
+from nmt.test_sets import read_test, wanted_tests
 
 ROOT = Path(__file__).resolve().parent.parent
 
@@ -92,6 +93,16 @@ def test_two_references_may_be_a_list_or_have_a_comma() -> None:
     assert listed["metrics"]["bleu"]["score"] == 100
     assert "nrefs:2" in listed["metrics"]["bleu"]["signature"]
     assert listed["by_length"] == []
+
+
+def test_a_file_that_is_given_twice_counts_twice_among_references_and_pooled_sets() -> None:
+    write(h="a b c d e\n", r="a b c d f\n", s="one\n", t="two\n")
+    (twice,) = evaluate("hypotheses=h", "references=[r,r]")
+    assert "nrefs:2" in twice["metrics"]["bleu"]["signature"]
+    with initialize_config_dir(conf_dir(), version_base="1.3"):
+        wanted = wanted_tests(compose("evaluate", ["test.src=[s,s]", "test.ref=[r,t]"]))
+    pooled = read_test(wanted.name, wanted.src, wanted.ref)
+    assert (pooled.sources, pooled.references) == (["one", "one"], [["a b c d f", "two"]])
 
 
 @pytest.mark.parametrize(

@@ -102,6 +102,8 @@ def bleu_of(rows: np.ndarray) -> Bleu:
         note = "BLEU is not defined: no line has four words, so there is no 4-gram to match (sacreBLEU prints 0)"
     elif no_hypothesis:
         note = "BLEU is 0 because no hypothesis has four words; the references do"
+    elif sums[CORRECT][0] == 0:
+        note = "BLEU is 0 because no word of the hypotheses is in the references"
     return Bleu(
         score=min(100.0, score.score),  # the logarithm and back make 100.00000000000004 of a perfect score
         precisions=score.precisions,

@@ -10,7 +10,12 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+<<<<<<< HEAD
 from nmt.evaluation.by_length import FEW
+=======
+from nmt.files import write_whole
+from nmt.study.scoring import FEW
+>>>>>>> hx
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -60,12 +65,13 @@ def draw_view(report: Report, view: Report, stem: Path) -> Path:
 
 
 def save(figure: "Figure", path: Path) -> None:
-    """Writes the figure as path's suffix says, without a time stamp; 200 dpi, fewer where it is huge."""
+    """Writes the figure whole, as path's suffix says, without a time stamp; 200 dpi, fewer where it is huge."""
     stamp: dict[str, dict[str, str | None]] = {".svg": {"Date": None}, ".pdf": {"CreationDate": None}}
     dpi = min(DPI, MOST_PIXELS / max(figure.get_size_inches()))
     with warnings.catch_warnings():  # letters that no installed font has are drawn as boxes
         warnings.filterwarnings("ignore", message="Glyph .* missing from font")
-        figure.savefig(path, dpi=dpi, metadata=stamp.get(path.suffix))
+        kind, metadata = path.suffix[1:], stamp.get(path.suffix)
+        write_whole(path, lambda to: figure.savefig(to, format=kind, dpi=dpi, metadata=metadata))
 
 
 def plot_settings() -> Any:  # matplotlib types the keys as 300 literals
@@ -162,7 +168,7 @@ def _draw_training(figure: "Figure", axes: "Axes", view: Report) -> None:
     below = figure.add_axes((0.085, 0.075, 0.745, 0.075))
     below.bar(range(len(view["bins"])), view["training"], width=0.92, color="#BBBBBB")
     below.set_xlim(axes.get_xlim())
-    below.set_ylim(0, max(view["training"]) * 1.05 or 1)
+    below.set_ylim(0, max(view["training"], default=0) * 1.05 or 1)
     below.set_yticks([])
     below.set_xticks([])
     below.spines[["top", "right", "left"]].set_visible(False)

@@ -13,11 +13,12 @@ def notes(report: Report, failures: Sequence[str], said: Sequence[str]) -> list[
     checksums = ", ".join(one[:12] for one in test["references_sha256"])
     lines = [
         *report["fairness"],
-        f"Test set: {test['data']}/{test['name']}, {test['sentences']:,} sentences, source sha256 "
-        f"{test['source_sha256'][:12]}, {count} reference{'s' * (count > 1)} ({checksums}). "
+        f"Test set: {test['data']}/{test['name']}, {test['sentences']:,} sentence{'s' * (test['sentences'] != 1)}, "
+        f"source sha256 {test['source_sha256'][:12]}, {count} reference{'s' * (count > 1)} ({checksums}). "
         "Lengths are 13a tokens of the raw source.",
         _search(report["systems"]),
         f"BLEU: {report['signatures']['bleu']}; chrF2: {report['signatures']['chrf']}. [ ]: 95% bootstrap interval.",
+        *_unpaired(report["systems"]),
         *_capped(report["systems"]),
         *said,
         *(f"Warning ({label}): {text}" for label, text in _warnings(report["systems"])),
@@ -41,6 +42,18 @@ def _search(systems: Sequence[Report]) -> str:
         return f"Search: not known for every system; the first known: {words}."
     same = all(search == first for search in known)
     return f"{'Same search for all' if same else 'SEARCH SETTINGS DIFFER; the first'}: {words}."
+
+
+def _unpaired(systems: Sequence[Report]) -> list[str]:
+    """Differences are of runs in pairs, scores are means over all runs: they need not agree."""
+    counts = {system["system"]: len(system["runs"]) for system in systems}
+    if len(set(counts.values())) < 2:
+        return []
+    listed = ", ".join(f"{label} {count}" for label, count in counts.items())
+    return [
+        f"NUMBERS OF RUNS DIFFER: {listed}; a system's BLEU is the mean of all of its own, the difference of two "
+        "systems is of the first of each, as many as both have."
+    ]
 
 
 def _capped(systems: Sequence[Report]) -> list[str]:

@@ -63,7 +63,8 @@ def _latex(text: str) -> str:
 
 def as_csv(rows: Sequence[dict[str, Any]]) -> str:
     """One line a row, all numbers as they are; lists become columns of their own (interval_1, interval_2)."""
-    flat = [_flat(row) for row in rows]
+    lists = {key for row in rows for key, value in row.items() if isinstance(value, list)}
+    flat = [_flat({key: value for key, value in row.items() if value is not None or key not in lists}) for row in rows]
     file = io.StringIO()
     writer = csv.DictWriter(file, list(dict.fromkeys(key for row in flat for key in row)), lineterminator="\n")
     writer.writeheader()

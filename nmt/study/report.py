@@ -9,7 +9,7 @@ from nmt.files import write_text
 from nmt.study.curves import draw_curves
 from nmt.study.figure import draw_view
 from nmt.study.html import write_page
-from nmt.study.pictures import file_name
+from nmt.study.pictures import file_names
 from nmt.study.render import as_csv, as_latex, as_markdown, as_text, markdown
 from nmt.study.table import ALIGNMENT, SIGNIFICANCE, Grid, Report, grids
 
@@ -81,8 +81,8 @@ def _section(grid: Grid) -> list[str]:
 def _write_tables(report: Report, tables: Sequence[Grid], folder: Path) -> None:
     """LaTeX as shown, CSV with every number."""
     folder.mkdir(exist_ok=True)
-    for grid in tables:
-        write_text(folder / f"{file_name(grid.title.lower())}.tex", as_latex(grid))
+    for grid, name in zip(tables, file_names([grid.title.lower() for grid in tables]), strict=True):
+        write_text(folder / f"{name}.tex", as_latex(grid))
     bins = [
         {"view": view["name"], "system": label, **where, **row}
         for view in report["views"]

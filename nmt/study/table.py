@@ -66,16 +66,19 @@ def systems_grid(title: str, systems: Sequence[Report]) -> Grid:
         del cells["seeds"], cells["seeds' BLEU"]
     shown = {name: column for name, column in cells.items() if set(column) != {NONE}}
     notes = ["state: real numbers of a source of n pieces that reach the decoder."] if "state" in shown else []
+    notes += _said({one["system"]: [one] for one in systems})
     rows = [list(row) for row in zip([one["system"] for one in systems], *shown.values(), strict=True)]
     return Grid(title, ["system", *shown], rows, notes)
 
 
 def length_grid(view: Report, scores: Report) -> Grid:
     """One row a system: corpus BLEU in each bin, its interval below; n stands in the header."""
+    if not view["bins"]:
+        return NO_GRID
     header = [f"{where['label']}\nn={where['n']:,}{'*' * where['descriptive']}" for where in view["bins"]]
     rows = [[label, *(_bleu(row, "\n") for row in rows)] for label, rows in scores.items()]
     few = [f"*: fewer than {FEW} sentences in the bin; descriptive only."]
-    notes = few if any(where["descriptive"] for where in view["bins"]) else []
+    notes = [*(few if any(where["descriptive"] for where in view["bins"]) else []), *_said(scores)]
     return Grid(view["title"], [f"BLEU by {view['axis']}", *header], rows, notes)
 
 
@@ -114,11 +117,12 @@ def significance_grid(report: Report) -> Grid:
         bins = [EVERYTHING]
     tests = {(test["a"], test["b"], test["bin"]): test for test in found["tests"]}
     rows = [[f"{b} - {a}", *(_difference(tests[a, b, name]) for name in bins)] for a, b in pairs]
+    same = any(test["identical"] for test in found["tests"])
     notes = [
         f"Difference in BLEU and its 95% interval ({found['resamples']:,} paired bootstrap resamples).",
         f"A star: p < 0.05 by the paired bootstrap and by approximate randomisation ({found['trials']:,} trials), each "
         f"after Holm's correction ({found['holm']}).",
-        *(["Identical outputs: p = 1."] if any(test["identical"] for test in found["tests"]) else []),
+        *(["identical: the outputs match the references equally in every sentence; p = 1."] * same),
     ]
     return Grid(SIGNIFICANCE, ["difference", *bins], rows, notes)
 
@@ -136,10 +140,23 @@ def alignment_grid(alignment: Sequence[Report]) -> Grid:
 
 
 def _difference(test: Report) -> str:
-    low, high = test["interval"]
     if test["identical"]:
         return "identical"
-    return f"{test['difference']:+.1f}{'*' * test['significant']}\n[{low:+.1f}, {high:+.1f}]"
+    if test["difference"] is None:
+        return NONE
+    ends = test["interval"]
+    return f"{test['difference']:+.1f}{'*' * test['significant']}" + (
+        f"\n[{ends[0]:+.1f}, {ends[1]:+.1f}]" if ends else ""
+    )
+
+
+def _said(scores: dict[str, list[Report]]) -> list[str]:
+    """Why a BLEU is 0 or not there, and whose."""
+    owners: dict[str, list[str]] = {}
+    for label, rows in scores.items():
+        for note in dict.fromkeys(row["note"] for row in rows if row["note"]):
+            owners.setdefault(note, []).append(label)
+    return [f"{', '.join(labels)}: {note}." for note, labels in owners.items()]
 
 
 def _bleu(scored: Report, separator: str = " ") -> str:

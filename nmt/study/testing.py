@@ -7,7 +7,11 @@ from typing import Any
 import numpy as np
 
 from nmt.errors import ConfigError
+<<<<<<< HEAD
 from nmt.evaluation.by_length import FEW
+=======
+from nmt.evaluation.metrics import bleu_of
+>>>>>>> hx
 from nmt.evaluation.significance import PairedTest, Resampling, holm, paired_tests
 from nmt.study.scoring import Rows
 from nmt.study.views import View
@@ -42,10 +46,11 @@ def significance(
     parts = {EVERYTHING: whole, **dict(zip([where.label for where in view.bins], view.members, strict=True))}
     tests: list[dict[str, Any]] = []
     for name, members in parts.items():
-        found = paired_tests([rows[label].of(members).bleu for label in labels], chosen, settings)
+        parted = [rows[label].of(members).bleu for label in labels]
+        known = [all(bleu_of(run).defined for run in runs) for runs in parted]
         tests += [
-            _described(view.name, name, labels[a], labels[b], len(members), one)
-            for (a, b), one in zip(chosen, found, strict=True)
+            _described(view.name, name, (labels[a], labels[b]), len(members), one, known[a] and known[b])
+            for (a, b), one in zip(chosen, paired_tests(parted, chosen, settings), strict=True)
         ]
     for family in _families(tests, by_pair=pairs == "baseline"):
         for way in ("bootstrap", "randomisation"):
@@ -54,12 +59,8 @@ def significance(
     for test in tests:
         both = [test.setdefault(f"holm_{way}") for way in ("bootstrap", "randomisation")]
         test["significant"] = all(p is not None and p < LEVEL for p in both)
-    claims = sum(len(members) >= FEW for members in view.members)
-    bins = f"the {claims} bins of {FEW} sentences or more of " + (
-        "each pair" if pairs == "baseline" else f"all {len(chosen)} pairs"
-    )
     return {
-        "holm": f"over {bins}; the whole test set over its {len(chosen)} pairs",
+        "holm": _families_in_words(sum(len(members) >= FEW for members in view.members), len(chosen), pairs),
         "resamples": settings.resamples,
         "trials": settings.trials,
         "seed": settings.seed,
@@ -67,8 +68,12 @@ def significance(
     }
 
 
-def _described(view: str, name: str, a: str, b: str, n: int, test: PairedTest) -> dict[str, Any]:
-    return {"view": view, "bin": name, "a": a, "b": b, "n": n, **test._asdict(), "interval": list(test.interval)}
+def _described(view: str, name: str, pair: tuple[str, str], n: int, test: PairedTest, known: bool) -> dict[str, Any]:
+    """Plain values; no difference where a system has no BLEU, no interval from a single sentence."""
+    values = {"view": view, "bin": name, "a": pair[0], "b": pair[1], "n": n, **test._asdict()}
+    if not known and not test.identical:
+        return {**values, **dict.fromkeys(("difference", "interval"))}
+    return {**values, "interval": list(test.interval) if n > 1 else None}
 
 
 def _families(tests: Sequence[dict[str, Any]], by_pair: bool) -> list[list[dict[str, Any]]]:
@@ -78,3 +83,15 @@ def _families(tests: Sequence[dict[str, Any]], by_pair: bool) -> list[list[dict[
         return [whole, bins]
     pairs = dict.fromkeys((test["a"], test["b"]) for test in tests)
     return [whole, *([test for test in bins if (test["a"], test["b"]) == pair] for pair in pairs)]
+
+
+def _families_in_words(bins: int, pairs: int, tested: str) -> str:
+    """What is corrected together, to stand after "Holm's correction"."""
+    if pairs == 1:
+        whole, whose = "the whole test set is one test", ""
+    else:
+        whole = f"the whole test set over its {pairs} pairs"
+        whose = " of each pair" if tested == "baseline" else f" of all {pairs} pairs"
+    if not bins:
+        return f"{whole}; no bin has {FEW} sentences, so no bin is starred"
+    return f"over the {bins} bin{'s' * (bins != 1)} of {FEW} sentences or more{whose}; {whole}"

@@ -55,7 +55,7 @@ def equal_time(systems: Sequence[System]) -> tuple[list[Variant], str]:
     budget = known[cheapest]
     found, missing = [], []
     for system in systems:
-        if system.label == cheapest or system.label not in known:
+        if known.get(system.label, budget) <= budget:  # of this cost as a whole, or of none that is known
             continue
         earlier = [(result, _within(result, budget)) for result in system.results]
         if not all(row for _, row in earlier):
@@ -67,7 +67,7 @@ def equal_time(systems: Sequence[System]) -> tuple[list[Variant], str]:
                 checkpoint, training = row
                 folder = result.run_dir / "evaluation" / EQUAL_TIME
                 found.append(Variant(name, result, checkpoint, folder, (), training))
-    lacking = f"no row of equal time for {', '.join(missing)}: train with training.keep_every=N" if missing else ""
+    lacking = f"No row of equal time for {', '.join(missing)}: train with training.keep_every=N" if missing else ""
     return found, lacking
 
 

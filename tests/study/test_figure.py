@@ -1,16 +1,19 @@
 """The figure and the attention picture. All numbers are invented."""
 
 from itertools import pairwise
+from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from matplotlib.figure import Figure
 
 from nmt.data.corpus import TestSet
-from nmt.study.figure import draw_view, place, spread_apart
+from nmt.study.figure import draw_view, place, save, spread_apart
 from nmt.study.heatmap import draw_attention, layer_panels
+from nmt.study.pictures import file_names
 from nmt.study.results import System
 from nmt.study.sentence import choose_example, find_example, spread
 from nmt.study.words import merge_pieces, piece_text, word_groups
@@ -163,3 +166,19 @@ def test_sentences_to_look_at_are_spread_over_the_lengths():
     assert spread(range(40), 5) == [1, 11, 20, 29, 39]
     assert spread([7, 0, 5, 6], 5) == [2, 3, 0]
     assert spread([7, 0, 5, 6], 1, among=[0, 1, 3]) == [3]
+
+
+def test_a_figure_that_is_interrupted_leaves_the_one_before(tmp_path: Path) -> None:
+    class Interrupted(Figure):
+        def savefig(self, to: object, **settings: object) -> None:
+            Path(str(to)).write_bytes(b"half")
+            raise KeyboardInterrupt
+
+    (tmp_path / "f.png").write_bytes(b"before")
+    with pytest.raises(KeyboardInterrupt):
+        save(Interrupted(), tmp_path / "f.png")
+    assert {path.name: path.read_bytes() for path in tmp_path.iterdir()} == {"f.png": b"before"}
+
+
+def test_systems_whose_names_differ_by_case_or_odd_signs_have_files_of_their_own() -> None:
+    assert file_names(["A", "a", "x/y", "x-y", "x y"]) == ["A", "a-2", "x-y", "x-y-2", "x-y-3"]

@@ -159,7 +159,7 @@ def test_values_that_are_missing_leave_gaps_and_no_none(tmp_path: Path) -> None:
     texts = " ".join(Reader(written(tmp_path, report)).texts)
     assert "None" not in texts
     assert "nan" not in texts.split()
-    assert "same output" in texts
+    assert "identical" in texts
 
 
 def test_one_bin_and_no_known_score_still_draw(tmp_path: Path) -> None:

@@ -7,8 +7,10 @@ from sacrebleu.metrics import BLEU
 from nmt.data.corpus import Pair, TestSet
 from nmt.errors import ConfigError
 from nmt.evaluation.lengths import source_length
+from nmt.study.figure import draw_view
 from nmt.study.protocol import compared
 from nmt.study.results import Result, System, Training
+from nmt.study.table import SIGNIFICANCE, grids
 from nmt.study.testing import EVERYTHING
 from nmt.study.training_text import TrainingText
 from nmt.study.variants import equal_time, other_searches
@@ -112,7 +114,65 @@ def test_sentences_of_two_words_are_no_certainty(tmp_path):
     row = report["views"][0]["scores"]["a"][0]
     assert (row["bleu"], row["interval"], row["chrf"]) == (None, None, 100.0)
     assert "no 4-gram" in row["note"]
-    assert not any(test["significant"] for test in report["significance"]["tests"])
+    for test in report["significance"]["tests"]:
+        assert (test["difference"], test["interval"], test["significant"]) == (None, None, False)
+
+
+def test_a_single_sentence_has_a_score_and_no_interval(tmp_path):
+    line = "one two three four five"
+    report = report_of_texts(tmp_path, [line], {"a": [line], "b": ["one two three four"]})
+    assert [report["views"][0]["scores"][label][0]["interval"] for label in "ab"] == [None, None]
+    tests = report["significance"]["tests"]
+    assert [(test["difference"] < 0, test["interval"]) for test in tests] == [(True, None)] * 2
+
+
+def test_a_score_of_0_says_why_and_has_no_certain_interval(tmp_path):
+    line = "one two three four five"
+    report = report_of_texts(tmp_path, [line] * 3, {"a": [line] * 3, "wrong": ["x y z u v"] * 3, "silent": [""] * 3})
+    rows = {system["system"]: system for system in report["systems"]}
+    assert [(rows[label]["bleu"], rows[label]["interval"]) for label in ("wrong", "silent")] == [(0.0, None)] * 2
+    notes = "\n".join(grids(report)[0].notes)
+    assert "wrong: BLEU is 0 because no word of the hypotheses is in the references." in notes
+    assert "silent: BLEU is 0 because no hypothesis has four words" in notes
+
+
+def test_sources_without_words_leave_no_table_of_bins_and_a_figure(tmp_path):
+    texts = TrainingText([3, 4], [5, 6], None, 100)
+    test = TestSet("test", [""] * 2, [["one two three four"] * 2])
+    systems = [text_system(tmp_path, label, ["one two three four"] * 2) for label in "ab"]
+    report = compared(systems, [], known()._replace(test=test, training=texts), choices(), RECORD)
+    assert [grid.title for grid in grids(report)] == ["Systems", SIGNIFICANCE]
+    draw_view(report, report["views"][0], tmp_path / "figure")
+
+
+@pytest.mark.parametrize(
+    ("labels", "pairs", "said"),
+    [
+        (("rnn", "luong"), "baseline", "over the 5 bins of 100 sentences or more; the whole test set is one test"),
+        (("rnn", "luong", "bahdanau"), "baseline", "more of each pair; the whole test set over its 2 pairs"),
+        (("rnn", "luong", "bahdanau"), "all", "more of all 3 pairs; the whole test set over its 3 pairs"),
+    ],
+)
+def test_what_holm_corrects_together_is_said(tmp_path, labels, pairs, said):
+    assert said in report_of(systems_in(tmp_path, labels), pairs=pairs)["significance"]["holm"]
+
+
+def test_without_a_bin_of_a_hundred_none_is_said_to_be_corrected(tmp_path):
+    line = "one two three four five"
+    report = report_of_texts(tmp_path, [line] * 3, {"a": [line] * 3, "b": ["x y z u v"] * 3})
+    assert report["significance"]["holm"].endswith("no bin has 100 sentences, so no bin is starred")
+
+
+def text_system(path, label, lines):
+    made = systems_in(path / label, ("rnn",))[0].results[0].evaluation | {"system": label}
+    return System(label, (Result(made, Training(), path, None, lines),))
+
+
+def report_of_texts(path, references, texts):
+    """What other programs made of sources that are the references."""
+    systems = [text_system(path, label, lines) for label, lines in texts.items()]
+    test = TestSet("test", references, [references])
+    return compared(systems, [], known()._replace(test=test), choices(), RECORD)
 
 
 def test_an_unknown_baseline_is_named(tmp_path):
@@ -162,6 +222,11 @@ def test_equal_time_takes_the_latest_weights_that_are_not_dearer(tmp_path):
     ]
     assert (rows[0].training.updates, rows[0].training.cpu_seconds) == (750, 120.0)
     assert "luong" in lacking
+
+
+def test_what_costs_no_more_as_a_whole_lacks_no_row_of_equal_time(tmp_path):
+    rnn = systems_in(tmp_path, ("rnn",))[0]
+    assert equal_time([rnn, System("copy", rnn.results)]) == ([], "")
 
 
 def test_each_search_is_a_row_of_each_run(tmp_path):

@@ -112,6 +112,11 @@ def test_csv_spreads_lists_over_columns_and_reads_back():
     }  # fmt: skip
 
 
+def test_a_list_that_is_missing_makes_no_column_of_its_own_in_the_csv():
+    rows = list(csv.DictReader(io.StringIO(as_csv([{"a": [1, 2], "b": None}, {"a": None, "b": None}]))))
+    assert rows == [{"a_1": "1", "a_2": "2", "b": ""}, {"a_1": "", "a_2": "", "b": ""}]
+
+
 def test_the_json_is_strict_and_has_every_number(tmp_path: Path, report):
     write_report(report, Texts(None, None), [], tmp_path / "out")
     read = json.loads((tmp_path / "out" / "comparison.json").read_text(encoding="utf-8"))
@@ -136,6 +141,13 @@ def test_seeds_are_shown_as_mean_and_range(tmp_path):
     assert (row["seeds"], row["updates"]) == ("2", "1,500")
     low, high = map(float, row["seeds' BLEU"].split("–"))
     assert low <= float(row["BLEU"].split()[0]) <= high
+
+
+def test_it_is_said_where_differences_are_not_of_all_runs(tmp_path):
+    both = [*systems_in(tmp_path / "a", ("rnn",), seeds=2), *systems_in(tmp_path / "b", ("luong",))]
+    (said,) = [line for line in notes(report_of(both), [], []) if line.startswith("NUMBERS OF RUNS")]
+    assert "rnn 2, luong 1" in said
+    assert not any("NUMBERS OF RUNS" in line for line in notes(report_of(both[:1]), [], []))
 
 
 def test_what_is_the_same_for_all_is_said(systems):

@@ -103,6 +103,8 @@ def significance_section(report: Report, systems: Sequence[str]) -> str:
         f"Holm's correction {found['holm']}; {found['resamples']:,} resamples, {found['trials']:,} trials, "
         f"seed {found['seed']}.",
     ]
+    if any(test["identical"] for test in found["tests"]):
+        said.append("identical: the outputs match the references equally in every sentence; p = 1.")
     header = [
         "pair",
         "bin",
@@ -121,7 +123,7 @@ def significance_section(report: Report, systems: Sequence[str]) -> str:
             f"{test['bin']} {test['view']}" if len(views) > 1 else test["bin"],
             f"{test['n']:,}",
             signed(test["difference"]) + ("*" if test["significant"] else ""),
-            "same output" if test["identical"] else bounds(test["interval"]),
+            "identical" if test["identical"] else bounds(test["interval"]),
             *(p_value(test[key]) for key in P_VALUES),
         ]
         for test in found["tests"]
@@ -151,7 +153,7 @@ def _difference(test: Mapping[str, Any] | None) -> str:
     if test is None or test["difference"] is None:
         return NONE
     if test["identical"]:
-        return Markup("0.0<br><small>same output</small>")
+        return Markup("0.0<br><small>identical</small>")
     star = '<b class="star" title="both Holm-adjusted p under 0.05">*</b>' if test["significant"] else ""
     return Markup(f"{signed(test['difference'])}{star}<br><small>{bounds(test['interval'])}</small>")
 
