@@ -45,18 +45,11 @@ def _row(
 
 
 def describe(bleu: Bleu, rows: np.ndarray, settings: Bootstrap) -> dict[str, Any]:
-<<<<<<< HEAD
-    """BLEU as plain values. No score where it is not defined; no interval without 4-grams, or of one sentence."""
-    return {
-        "score": bleu.score if bleu.defined else None,
-        "interval": None if bleu.note or len(rows) == 1 else list(bleu_interval(rows, settings)),
-=======
     """BLEU as plain values. No score where it is not defined; no interval where a resample says nothing: where
     4-grams are missing or no word matches, and for a single sentence."""
     return {
         "score": bleu.score if bleu.defined else None,
         "interval": list(bleu_interval(rows, settings)) if not bleu.note and len(rows) > 1 else None,
->>>>>>> hx
         "brevity_penalty": bleu.brevity_penalty,
         "length_ratio": bleu.length_ratio if bleu.reference_tokens else None,
         "precisions": bleu.precisions,

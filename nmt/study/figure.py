@@ -10,12 +10,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-<<<<<<< HEAD
 from nmt.evaluation.by_length import FEW
-=======
 from nmt.files import write_whole
-from nmt.study.scoring import FEW
->>>>>>> hx
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

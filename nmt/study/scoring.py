@@ -42,11 +42,7 @@ def scores(rows: Rows, settings: Bootstrap) -> dict[str, Any]:
     note = next((bleu.note for bleu in seeds if bleu.note), "")
     return {
         "bleu": float(np.mean(known)) if len(known) == len(seeds) else None,
-<<<<<<< HEAD
-        "interval": None if note or len(rows.bleu[0]) == 1 else interval(rows.bleu, settings),
-=======
         "interval": interval(rows.bleu, settings) if not note and len(rows.bleu[0]) > 1 else None,
->>>>>>> hx
         "seeds": [bleu.score if bleu.defined else None for bleu in seeds],
         "brevity_penalty": _mean(seeds, "brevity_penalty"),
         "length_ratio": _mean(seeds, "length_ratio"),

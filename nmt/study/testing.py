@@ -7,11 +7,8 @@ from typing import Any
 import numpy as np
 
 from nmt.errors import ConfigError
-<<<<<<< HEAD
 from nmt.evaluation.by_length import FEW
-=======
 from nmt.evaluation.metrics import bleu_of
->>>>>>> hx
 from nmt.evaluation.significance import PairedTest, Resampling, holm, paired_tests
 from nmt.study.scoring import Rows
 from nmt.study.views import View
