@@ -74,8 +74,9 @@ def _described(view: str, name: str, pair: tuple[str, str], n: int, test: Paired
 
 
 def _families(tests: Sequence[dict[str, Any]], by_pair: bool) -> list[list[dict[str, Any]]]:
+    tests = [test for test in tests if test["n"] >= FEW]
     whole = [test for test in tests if test["bin"] == EVERYTHING]
-    bins = [test for test in tests if test["bin"] != EVERYTHING and test["n"] >= FEW]
+    bins = [test for test in tests if test["bin"] != EVERYTHING]
     if not by_pair:
         return [whole, bins]
     pairs = dict.fromkeys((test["a"], test["b"]) for test in tests)

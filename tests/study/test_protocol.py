@@ -70,6 +70,19 @@ def test_a_tested_bin_has_both_tests_and_holms_correction(report):
     assert [test["holm_bootstrap"] for test in tests[6:]] == [None, None]  # 40 and 7 sentences: no claim
 
 
+def test_a_small_test_set_is_tested_but_carries_no_star(tmp_path):
+    test = TestSet("test", ["a good day for all"] * 99, [["ein guter Tag für alle"] * 99])
+    (system,) = systems_in(tmp_path, ("rnn",))
+    lines = {"a": ["ein guter Tag für alle"] * 99, "b": [f"ein {'gut' * n} Tag für alle" for n in range(99)]}
+    systems = [
+        System(label, (Result(system.results[0].evaluation, Training(), tmp_path, None, texts),))
+        for label, texts in lines.items()
+    ]
+    (whole, *_) = compared(systems, [], known()._replace(test=test), choices(), RECORD)["significance"]["tests"]
+    assert (whole["bin"], whole["significant"], whole["holm_bootstrap"]) == (EVERYTHING, False, None)
+    assert whole["p_randomisation"] < 0.05
+
+
 def test_identical_outputs_are_never_different(tmp_path):
     (system,) = systems_in(tmp_path, ("rnn",))
     report = report_of([system, System("copy", system.results)], pairs="all")
