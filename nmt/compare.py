@@ -53,8 +53,9 @@ def compare(cfg: DictConfig, handed: Handed, typed: str) -> None:
     logs = output / "logs"
 
     if cfg.launcher:
-        _launch([one for one in wanted if not comparison.is_trained(one)], cfg, handed, logs)
-    todo = [(one.run_dir, _steps(one, test, settings, cfg, handed)) for one in wanted]
+        missing = [one for one in comparison.slowest_first(wanted, cfg) if not comparison.is_trained(one)]
+        _launch(missing, cfg, handed, logs)
+    todo = [(one.run_dir, _steps(one, test, settings, cfg, handed)) for one in comparison.slowest_first(wanted, cfg)]
     todo += [(path, _evaluating(path, test, settings, cfg, handed)) for path in listed]
     failed = _run(
         [Job(paths[path], steps, logs / f"{file_name(paths[path])}.log") for path, steps in todo if steps], cfg

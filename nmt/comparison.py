@@ -55,6 +55,11 @@ def wanted_runs(cfg: DictConfig, handed: Handed) -> list[Wanted]:
             root = Path(cfg.root or f"outputs/{choices['data']}").expanduser()
             run_dir = root / (f"{experiment}-seed{seed}" if seed != 1 else str(experiment))
             wanted.append(Wanted(str(experiment), seed, run_dir, tuple(chosen), {**config, "name": experiment}))
+    return wanted
+
+
+def slowest_first(wanted: Sequence[Wanted], cfg: DictConfig) -> list[Wanted]:
+    """The order of starting, so that no long run is left to the end."""
     order = list(cfg.slowest_first)
     return sorted(wanted, key=lambda one: order.index(one.experiment) if one.experiment in order else -1)
 
