@@ -8,6 +8,7 @@ from nmt.study.progress import clock
 from nmt.study.testing import EVERYTHING
 
 NONE = "–"
+OTHERS = "Other searches, and equal time"
 SIGNIFICANCE, ALIGNMENT = "Differences and their significance", "Attention read as alignment"
 Report = dict[str, Any]  # the comparison as plain values, or a part of it (protocol.py)
 
@@ -33,8 +34,8 @@ def grids(report: Report) -> list[Grid]:
         systems_grid("Systems", report["systems"]),
         length_grid(words, words["scores"]),
         significance_grid(report),
-        systems_grid("Other searches, and equal time", more),
-        length_grid(words, words["variants"]) if more else NO_GRID,
+        systems_grid(OTHERS, more),
+        length_grid(words, words["variants"])._replace(title=f"{OTHERS}: {words['title']}") if more else NO_GRID,
         alignment_grid(report["alignment"]),
     ]
     further = [

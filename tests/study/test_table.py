@@ -32,6 +32,12 @@ def test_each_system_has_one_row_in_each_block(report):
         assert all(len(row) == len(grid.header) for row in grid.rows)
 
 
+def test_no_two_tables_have_one_title(tmp_path):
+    rnn, luong = systems_in(tmp_path, ("rnn", "luong"))
+    titles = [grid.title for grid in grids(report_of([rnn], variants=[System("rnn, beam=1", luong.results)]))]
+    assert len(set(titles)) == len(titles)
+
+
 def test_every_table_is_rectangular(report):
     for grid in grids(report):
         assert {len(row) for row in grid.rows} == {len(grid.header)}, grid.title
