@@ -144,7 +144,8 @@ def test_a_run_is_evaluated_on_its_own_test_set(run: Path, capsys: pytest.Captur
     hypotheses = (run / "evaluation" / "test.hyp.txt").read_text().split("\n")[:-1]
     assert len(hypotheses) == 11
     assert str(run.parent) not in file.read_text()
-    assert not list(file.parent.glob("*.alignment.*"))  # there is no attention
+    assert json.loads((file.parent / "test.alignment.json").read_text())["alignment"] == []  # there is no attention
+    assert (file.parent / "test.alignment.txt").read_text() == "\n" * 11
 
     # again: not translated again, and the file stays as it is
     capsys.readouterr()

@@ -18,4 +18,4 @@ def test_an_older_runs_model_and_training_are_those_of_the_same_command_today(ex
         today = OmegaConf.to_container(compose("train", [f"experiment={experiment}"]), resolve=True)
     before = read_config(REFERENCE / experiment)
     for section in ("model", "training"):
-        assert differences(before[section], today[section]) == []
+        assert differences({section: before[section]}, {section: today[section]}) == []
