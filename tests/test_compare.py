@@ -108,6 +108,7 @@ def test_existing_runs_become_tables_figures_and_a_page(tmp_path, run_program, r
 STEMS = ("bleu_by_length", "bleu_by_length_deciles", "learning_curves")
 
 
+@pytest.mark.slow
 def test_evaluations_and_texts_of_other_programs_are_compared_together(tmp_path, run_program, runs):
     for name in ("A", "B"):  # the same under two names
         (tmp_path / f"{name}.hyp").write_text("".join(f"{line}\n" for line in translations("luong")))
@@ -122,6 +123,7 @@ def test_evaluations_and_texts_of_other_programs_are_compared_together(tmp_path,
     assert "identical" in done.stdout
 
 
+@pytest.mark.slow
 def test_names_can_be_given_to_texts(tmp_path, run_program, runs):
     (tmp_path / "x.txt").write_text("".join(f"{line}\n" for line in translations("luong")))
     test = ("test.src=t.en", "test.ref=t.de", "output=out", *FEW)

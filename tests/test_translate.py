@@ -74,12 +74,14 @@ def test_every_line_gives_one_line_whatever_it_holds(translate):
     assert "Traceback" not in done.stderr
 
 
+@pytest.mark.slow
 def test_it_is_the_same_translation_as_from_python_and_in_any_locale(translate, run):
     expected = nmt.run.load(run).translate(WOMEN)
     done = translate(stdin="\n".join(WOMEN) + "\n", env={"LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONIOENCODING": "ascii"})
     assert done.stdout == "".join(f"{line}\n" for line in expected)
 
 
+@pytest.mark.slow
 def test_n_best_gives_as_many_lines_for_each_and_widens_the_beam(translate):
     done = translate("n_best=5", "beam=2", "scores=true", "max_extra=9", stdin="the dog\n\nthe cat\n")
     rows = [line.split("\t") for line in done.stdout.split("\n")[:-1]]
@@ -92,12 +94,14 @@ def test_n_best_gives_as_many_lines_for_each_and_widens_the_beam(translate):
         assert len({text for _, text in five}) == 5
 
 
+@pytest.mark.slow
 def test_fewer_translations_than_asked_for_are_said_and_lines_stay_in_step(translate):
     done = translate("n_best=3", "beam=3", "max_ratio=0", "max_extra=0", stdin="the dog\nthe cat\n")
     assert done.stdout == "\n" * 6
     assert "fewer than n_best=3 different translations exist for 2 lines" in done.stderr
 
 
+@pytest.mark.slow
 def test_capped_outputs_are_counted(translate, run):
     settings = SearchSettings(beam=1, max_extra=9)
     capped = sum(best.capped for [best] in nmt.run.load(run).hypotheses(WOMEN, settings))
@@ -106,6 +110,7 @@ def test_capped_outputs_are_counted(translate, run):
     assert f"capped: {capped} of 7 " in done.stderr
 
 
+@pytest.mark.slow
 def test_long_lines_are_named(translate):
     lines = ["the dog", "a" * 2_000, "http://example.org/?q=" + "x%20" * 200, "the cat"]
     done = translate("beam=1", "max_ratio=0", "max_extra=2", stdin="\n".join(lines) + "\n")
@@ -114,6 +119,7 @@ def test_long_lines_are_named(translate):
     assert [line.split()[:3] for line in warnings] == [["warning:", "line", "2"], ["warning:", "line", "3"]]
 
 
+@pytest.mark.slow
 def test_files_are_read_and_written_whole(translate, tmp_path, run):
     with gzip.open(tmp_path / "in, (1).gz", "wt") as file:
         file.write("\n".join(WOMEN))
@@ -175,6 +181,7 @@ def test_help_names_every_setting(run_program):
     assert missing == []
 
 
+@pytest.mark.slow
 def test_a_copied_read_only_run_translates_from_elsewhere(run_program, run, tmp_path):
     copy = tmp_path / "a copy"
     shutil.copytree(run, copy)
@@ -190,6 +197,7 @@ def test_a_copied_read_only_run_translates_from_elsewhere(run_program, run, tmp_
         copy.chmod(0o755)
 
 
+@pytest.mark.slow
 def test_attention_is_an_object_a_line(translate, tmp_path):
     translate("beam=1", "max_extra=5", "attention_out=a.jsonl", stdin="the dog sleeps\n\nthe cat\n")
     first, empty, last = [json.loads(line) for line in (tmp_path / "a.jsonl").read_text().split("\n")[:-1]]
@@ -201,6 +209,7 @@ def test_attention_is_an_object_a_line(translate, tmp_path):
     assert all(sum(row) == pytest.approx(1, abs=1e-3) for row in weights)
 
 
+@pytest.mark.slow
 def test_links_are_a_line_for_each_line_and_stay_inside_the_words(translate, tmp_path):
     lines = ["unbelievableness dog", "the  old\tdog", "", "a\u00a0b c", "x", "dog " * 400]
     done = translate("n_best=2", "beam=2", "max_extra=5", "alignment_out=links", stdin="\n".join(lines) + "\n")
@@ -222,6 +231,7 @@ def started(run: Path, *arguments: str, **options) -> subprocess.Popen:
     return subprocess.Popen(command, env=program_environment(), **options)
 
 
+@pytest.mark.slow
 def test_a_writer_that_waits_for_its_translation_gets_it(run):
     with started(run, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL) as process:
         assert process.stdin is not None
@@ -252,6 +262,7 @@ def test_a_reader_that_leaves_ends_it_quietly(run):
     assert "Broken" not in said
 
 
+@pytest.mark.slow
 def test_ctrl_c_says_where_the_lines_done_so_far_are(run, tmp_path):
     with started(run, "output=out", cwd=tmp_path, stdin=subprocess.PIPE, stderr=subprocess.PIPE) as process:
         assert process.stdin is not None

@@ -130,6 +130,7 @@ def test_links_beyond_the_words_of_the_picture_are_left_out(tmp_path):
     assert none == beyond != inside
 
 
+@pytest.mark.slow
 def test_a_very_long_pair_makes_a_picture_of_bounded_size(tmp_path):
     from matplotlib.image import imread
 

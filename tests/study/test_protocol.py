@@ -104,6 +104,7 @@ def test_systems_that_agree_in_one_bin_only_do_not_differ_there(tmp_path):
     assert same[0]["holm_bootstrap"] == same[0]["holm_randomisation"] == 1.0
 
 
+@pytest.mark.slow
 def test_all_pairs_are_corrected_together(tmp_path):
     systems = systems_in(tmp_path)
     every, against = (report_of(systems, pairs=pairs)["significance"]["tests"] for pairs in ("all", "baseline"))

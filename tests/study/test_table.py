@@ -141,6 +141,7 @@ def test_without_text_no_sentence_is_in_any_file(tmp_path: Path, report):
             assert b"the old dog" not in file.read_bytes().lower(), file
 
 
+@pytest.mark.slow
 def test_seeds_are_shown_as_mean_and_range(tmp_path):
     grid = systems_grid("", report_of(systems_in(tmp_path, seeds=2))["systems"])
     row = dict(zip(grid.header, grid.rows[0], strict=True))
@@ -149,6 +150,7 @@ def test_seeds_are_shown_as_mean_and_range(tmp_path):
     assert low <= float(row["BLEU"].split()[0]) <= high
 
 
+@pytest.mark.slow
 def test_it_is_said_where_differences_are_not_of_all_runs(tmp_path):
     both = [*systems_in(tmp_path / "a", ("rnn",), seeds=2), *systems_in(tmp_path / "b", ("luong",))]
     (said,) = [line for line in notes(report_of(both), [], []) if line.startswith("NUMBERS OF RUNS")]
