@@ -1,16 +1,15 @@
 """A run's attention as word alignments of a test set, against gold ones where the set has them."""
 
-import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from nmt.data.text import read_lines, words
+from nmt.data.text import words
 from nmt.errors import ConfigError, UserError
 from nmt.evaluation.alignment import Gold, Link, by_length, pharaoh, quality, read_alignments, sure
 from nmt.evaluation.lengths import source_length
-from nmt.evaluation.store import lines_sha256, require_writable, to_json
+from nmt.evaluation.store import lines_sha256, read_with_lines, require_writable, to_json
 from nmt.files import write_text
 from nmt.progress import say
 from nmt.record import record
@@ -86,9 +85,7 @@ def read_gold(test: Test, settings: EvaluationSettings) -> GoldAlignments | None
     if not settings.score and not settings.links:
         return None
     if settings.gold:
-        sides = (test.set.sources, test.set.references[0])
-        sources, targets = ([len(words(line)) for line in side] for side in sides)
-        pairs = read_alignments(settings.gold, sources, targets, settings.base, settings.reverse)
+        pairs = read_alignments(settings.gold, *_word_counts(test), settings.base, settings.reverse)
         return GoldAlignments(plain_name(settings.gold), pairs)
     if test.set.alignments is None:
         return None
@@ -97,16 +94,30 @@ def read_gold(test: Test, settings: EvaluationSettings) -> GoldAlignments | None
 
 def scored_links(test: Test, gold: GoldAlignments, settings: EvaluationSettings) -> dict[str, Any]:
     """Links of any aligner, from alignment.links, against gold ones: what `with_alignment` adds for a run's own."""
-    sources, targets = ([len(words(line)) for line in side] for side in (test.set.sources, test.set.references[0]))
-    links = [made.possible for made in read_alignments(str(settings.links), sources, targets, base=0)]
+    links = [made.possible for made in read_alignments(str(settings.links), *_word_counts(test), base=0)]
     name = plain_name(str(settings.links))
+    facts = {"system": name, "way": "", "shift": 0, "default": True}
     lengths = [source_length(line) for line in test.set.sources]
-    entry = {
-        **{"system": name, "way": "", "shift": 0, "default": True, "gold": gold.name, "n": len(links)},
+    return {"system": name, "not_aligned": 0, "alignment": [_entry(facts, links, gold, lengths)], "record": record()}
+
+
+def _word_counts(test: Test) -> tuple[list[int], list[int]]:
+    """Of each source and of its first reference."""
+    sources, targets = ([len(words(line)) for line in side] for side in (test.set.sources, test.set.references[0]))
+    return sources, targets
+
+
+def _entry(
+    facts: dict[str, Any], links: Sequence[Collection[Link]], gold: GoldAlignments, lengths: Sequence[int]
+) -> dict[str, Any]:
+    """What is reported of one alignment of the whole set."""
+    return {
+        **facts,
+        "gold": gold.name,
+        "n": len(links),
         **quality(links, gold.pairs)._asdict(),
         "by_length": by_length(links, gold.pairs, lengths),
     }
-    return {"system": name, "not_aligned": 0, "alignment": [entry], "record": record()}
 
 
 def with_alignment(
@@ -133,7 +144,9 @@ def with_alignment(
         "layer": settings.layer,
         "shift": settings.shift,
     }
-    stored = None if force else _read_stored(folder, test.set.name)
+    json_file, lines = (folder / f"{test.set.name}.alignment.{suffix}" for suffix in ("json", "txt"))
+    kept = None if force else read_with_lines(json_file, lines, "links_sha256")
+    stored = kept[0] if kept else None
     if stored is not None and all(stored.get(key) == value for key, value in made_by.items()):
         say(f"{run.name}: alignments of {test.set.name} are there ({folder}); made again with force=true")
     else:
@@ -193,27 +206,6 @@ def _entries(
     entries = []
     for way, what in enumerate(aligned.looks.ways):
         for shift in (0, 1):
-            links: list[tuple[Link, ...]] = aligned.links(way, shift)
-            entries.append(
-                {
-                    "system": system,
-                    "way": what,
-                    "shift": shift,
-                    "default": (way, shift) == chosen,
-                    "gold": gold.name,
-                    "n": len(links),
-                    **quality(links, gold.pairs)._asdict(),
-                    "by_length": by_length(links, gold.pairs, lengths),
-                }
-            )
+            facts = {"system": system, "way": what, "shift": shift, "default": (way, shift) == chosen}
+            entries.append(_entry(facts, aligned.links(way, shift), gold, lengths))
     return entries
-
-
-def _read_stored(folder: Path, name: str) -> dict[str, Any] | None:
-    """None where there is none, or where its parts do not belong together."""
-    try:
-        stored = json.loads((folder / f"{name}.alignment.json").read_text(encoding="utf-8"))
-        fits = stored["links_sha256"] == lines_sha256(read_lines(folder / f"{name}.alignment.txt"))
-    except (OSError, ValueError, KeyError, TypeError, UserError):
-        return None
-    return stored if fits else None

@@ -13,7 +13,7 @@ from omegaconf import DictConfig
 
 from nmt import comparison, record
 from nmt.cli import conf_dir, program, readable_override, say
-from nmt.data.tokenizer import SOURCE_MODEL, load_tokenizers
+from nmt.data.tokenizer import SOURCE_MODEL, Tokenizer, load_tokenizers
 from nmt.errors import ConfigError, UserError, require_whole
 from nmt.evaluation.significance import Resampling
 from nmt.evaluation.store import require_writable
@@ -202,9 +202,11 @@ def _known(systems: Sequence[System], test: Test, run: comparison.Told | None) -
     """What the runs tell beside their translations."""
     folders = [system.results[0].run_dir for system in systems]
     own = next((folder for folder in folders if folder and (folder / SOURCE_MODEL).exists()), None)
-    pieces = [len(ids) for ids in load_tokenizers(own)[0].encode_batch(test.set.sources)] if own else None
-    states = {}
+    pieces, training, states = None, None, {}
     if own:
+        tokenizers = load_tokenizers(own)
+        pieces = [len(ids) for ids in tokenizers[0].encode_batch(test.set.sources)]
+        training = _training(run, *tokenizers) if run else None
         from nmt.run import carried  # torch takes seconds to import
 
         known = dict(zip([system.label for system in systems], folders, strict=True))
@@ -214,16 +216,16 @@ def _known(systems: Sequence[System], test: Test, run: comparison.Told | None) -
         data=test.data,
         languages=(test.source_language, test.target_language),
         pieces=pieces,
-        training=_training(run, own) if run and own else None,
+        training=training,
         states={label: numbers for label, numbers in states.items() if numbers is not None},
         alignment=[entry for system in systems for entry in alignments(system, test.set.name)],
     )
 
 
-def _training(run: comparison.Told, own: Path) -> TrainingText | None:
+def _training(run: comparison.Told, source: Tokenizer, target: Tokenizer) -> TrainingText | None:
     max_words = (run.config.get("cleaning") or {}).get("max_words")
     try:
-        return training_text(run.corpus.train(), *load_tokenizers(own), max_words, run.config["batching"]["max_pieces"])
+        return training_text(run.corpus.train(), source, target, max_words, run.config["batching"]["max_pieces"])
     except UserError as error:  # the text is elsewhere: the curve is drawn without its histogram
         say(f"note: nothing is drawn of the training text ({error})")
         return None

@@ -125,7 +125,7 @@ def is_evaluated(folder: Path, test: Test, checkpoint: Path, settings: DictConfi
         return False
     made = file.stat().st_mtime
     weights = [checkpoint] if checkpoint.is_file() else checkpoint.glob("*.safetensors")
-    return all(made >= file.stat().st_mtime for file in weights)
+    return all(made >= one.stat().st_mtime for one in weights)
 
 
 def evaluating(checkpoint: Path, cfg: DictConfig, handed: Handed, more: Sequence[str] = ()) -> Step:

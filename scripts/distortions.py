@@ -5,7 +5,6 @@ are named. Nothing about an output changes here, only the bin it is put into. Wr
 text, to outputs/reference/distortions/; docs/measuring.md shows both.
 """
 
-import gzip
 import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -14,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from sacrebleu.metrics import BLEU
 
+from nmt.data.text import read_lines
 from nmt.evaluation.bootstrap import Bootstrap, bleu_of_sums, percentile_interval, resampled_sums
 from nmt.evaluation.by_length import FEW
 from nmt.evaluation.lengths import source_length, tens
@@ -29,11 +29,6 @@ SET = "newstest2021.de-en"
 BINS = tens(40)
 AXES = ("source", "reference", "output")
 TITLES = ("output tokens / reference tokens", "corpus BLEU", "by source: two kinds of BLEU")
-
-
-def lines(path: Path) -> list[str]:
-    with gzip.open(path, "rt", encoding="utf-8", newline="\n") as file:
-        return [line.removesuffix("\n") for line in file]
 
 
 def sentence_bleu(row: np.ndarray) -> float:
@@ -212,8 +207,10 @@ def main(folder: Path, systems: Sequence[str]) -> None:
     unknown = sorted(set(systems) - set(outputs))
     if unknown or not outputs:
         sys.exit(f"no output of {', '.join(unknown) or 'any system'} in {folder}; there are: {', '.join(outputs)}")
-    texts = {name: lines(outputs[name]) for name in systems or outputs}
-    found = measure(lines(folder / f"{SET}.src.de.gz"), lines(folder / f"{SET}.ref.A.en.gz"), texts)
+    texts = {name: list(read_lines(outputs[name])) for name in systems or outputs}
+    found = measure(
+        list(read_lines(folder / f"{SET}.src.de.gz")), list(read_lines(folder / f"{SET}.ref.A.en.gz")), texts
+    )
     PLACE.mkdir(parents=True, exist_ok=True)
     (PLACE / "distortions.json").write_text(to_json(found) + "\n", encoding="utf-8")
     (PLACE / "distortions.md").write_text(page(found), encoding="utf-8")

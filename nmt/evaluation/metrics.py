@@ -121,6 +121,11 @@ def chrf_of(rows: np.ndarray) -> float:
     return min(100.0, float(CHRF()._compute_score_from_stats([int(total) for total in rows.sum(axis=0)]).score))
 
 
+def corpus_ter(hypotheses: Sequence[str], references: Sequence[Sequence[str]]) -> float:
+    """TER alone."""
+    return ter_of(QuickTER()._extract_corpus_statistics(hypotheses, references))
+
+
 def ter_of(rows: list[list[float]]) -> float:
     """TER in per cent (0 is perfect, above 100 is possible)."""
     return float(QuickTER()._aggregate_and_compute(rows).score)

@@ -38,11 +38,15 @@ def to_json(value: dict[str, Any], indent: int | None = 1) -> str:
 
 def read_stored(folder: Path, name: str) -> tuple[dict[str, Any], list[str]] | None:
     """An evaluation and its hypotheses; None where there is none, or where its parts do not belong together."""
+    return read_with_lines(folder / f"{name}.json", folder / f"{name}.hyp.txt", "hypotheses_sha256")
+
+
+def read_with_lines(file: Path, plain: Path, checksum: str) -> tuple[dict[str, Any], list[str]] | None:
+    """A JSON file and the lines (plain, or .gz) whose checksum stands in it under that key; None as `read_stored`."""
     try:
-        stored = json.loads((folder / f"{name}.json").read_text(encoding="utf-8"))
-        plain = folder / f"{name}.hyp.txt"
-        hypotheses = list(read_lines(plain if plain.exists() else plain.with_name(f"{plain.name}.gz")))
-        fits = stored["hypotheses_sha256"] == lines_sha256(hypotheses)
+        stored = json.loads(file.read_text(encoding="utf-8"))
+        lines = list(read_lines(plain if plain.exists() else plain.with_name(f"{plain.name}.gz")))
+        fits = stored[checksum] == lines_sha256(lines)
     except (OSError, ValueError, KeyError, TypeError, UserError):
         return None
-    return (stored, hypotheses) if fits else None
+    return (stored, lines) if fits else None

@@ -6,7 +6,7 @@ matplotlib is imported when a figure is drawn, and never opens a window.
 """
 
 import warnings
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -141,11 +141,20 @@ def _known(view: Report) -> list[Report]:
 
 def place(length: float, bins: Sequence[Report]) -> float:
     """Where a length stands on an axis of bins with the centres 0, 1, 2, ...; one without an end is as wide as 20."""
-    for index, where in enumerate(bins):
-        high = where["low"] + 20 if where["high"] is None else where["high"]
-        if length < high or index == len(bins) - 1:
-            return index - 0.5 + min(1.0, max(0.0, (length - where["low"]) / (high - where["low"])))
-    return 0.0
+    return place_on_bins(bins, length, 20) - 0.5
+
+
+def place_on_bins(bins: Sequence[Mapping[str, Any]], at: float, unbounded: float | None = None) -> float:
+    """A length's place on an axis where every bin is one wide: 1.5 is the middle of the second.
+
+    A bin without an upper end counts as `unbounded` wide, or as wide as the one before it.
+    """
+    width = 10.0
+    for column, bin in enumerate(bins):
+        width = (unbounded or width) if bin["high"] is None else bin["high"] - bin["low"]
+        if at < bin["low"] + width:
+            return column + max(0.0, (at - bin["low"]) / width)
+    return float(len(bins))
 
 
 def _draw_training(figure: "Figure", axes: "Axes", view: Report) -> None:

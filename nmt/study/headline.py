@@ -23,21 +23,25 @@ class Ends(NamedTuple):
     short: tuple[int, int]
     long: tuple[int, int | None]
 
+    @property
+    def ranges(self) -> tuple[Bin, Bin]:
+        """The same as bins, short first."""
+        low, high = self.long
+        return Bin(self.short[0], self.short[1] + 1), Bin(low, None if high is None else high + 1)
+
 
 def headlines(
     rows: dict[str, Rows], words: View, baseline: str, ends: Ends, settings: Bootstrap
 ) -> list[dict[str, Any]]:
     """One for each system but the baseline; none where there are no short or no long sentences."""
-    low, high = ends.long
-    ranges = (Bin(ends.short[0], ends.short[1] + 1), Bin(low, None if high is None else high + 1))
-    short, long = (words.between(*one) for one in ranges)
+    short, long = (words.between(*one) for one in ends.ranges)
     found = []
     for system in rows:
         if system == baseline:
             continue
         result = difference_of_differences(rows[baseline].bleu, rows[system].bleu, short, long, settings)
         if result is not None:
-            found.append(_described(system, baseline, ranges, (len(short), len(long)), result))
+            found.append(_described(system, baseline, ends.ranges, (len(short), len(long)), result))
     return found
 
 

@@ -18,7 +18,7 @@ from nmt.data.corpus import TestSet
 from nmt.data.text import read_lines
 from nmt.errors import UserError
 from nmt.evaluation.checks import require_equal_counts, warnings
-from nmt.evaluation.metrics import statistics, ter_of, tokenization
+from nmt.evaluation.metrics import corpus_ter, tokenization
 from nmt.evaluation.store import lines_sha256, read_stored
 
 SEED_SUFFIX = re.compile(r"-seed\d+$")
@@ -109,7 +109,7 @@ def read_result(path: Path, test: TestSet, name: str = "", language: str = "", t
         **dict.fromkeys(("seed", "updates", "parameters", "search", "capped")),
         **dict.fromkeys(("system", "run"), name or path.name),
         "warnings": warnings(hypotheses, test.references, test.sources, tokenizer),
-        "metrics": {"ter": {"score": _ter(hypotheses, test, tokenizer) if ter else None}},
+        "metrics": {"ter": {"score": corpus_ter(hypotheses, test.references) if ter else None}},
     }
     return Result(made, Training(), path, None, hypotheses)
 
@@ -148,10 +148,6 @@ def refuse_other_text(evaluation: dict[str, Any], test: TestSet, file: Path) -> 
                 f"{own['name']}, {own['sentences']:,} sentences; this comparison is on {test.name}, "
                 f"{len(test.sources):,} sentences. Evaluate all on one test set first"
             )
-
-
-def _ter(hypotheses: Sequence[str], test: TestSet, tokenizer: str) -> float:
-    return ter_of(statistics(hypotheses, test.references, tokenizer, ter=True).ter or [])
 
 
 def read_training(run_dir: Path) -> Training:

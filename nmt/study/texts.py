@@ -25,8 +25,8 @@ def texts_of(
     """`samples` short and as many long sentences with what each system made of them, `explorable` for the explorer."""
     lengths = [source_length(source) for source in test.sources]
     shown = []
-    for group, (low, high) in (("short", ends.short), ("long", ends.long)):
-        inside = [place for place, n in enumerate(lengths) if max(1, low) <= n and (high is None or n <= high)]
+    for group, where in zip(("short", "long"), ends.ranges, strict=True):
+        inside = [place for place, length in enumerate(lengths) if length in where]
         for place in spread(lengths, samples, inside):
             outputs = {system.label: system.results[0].hypotheses[place] for system in systems}
             shown.append({

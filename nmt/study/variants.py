@@ -11,8 +11,8 @@ from typing import NamedTuple
 
 from nmt.study.progress import clock
 from nmt.study.results import Result, System, Training, logged
+from nmt.training.kept import kept_files
 
-KEPT = "kept"  # the folder of a run's earlier weights
 EQUAL_TIME = "equal-time"
 
 
@@ -76,11 +76,10 @@ def _within(result: Result, budget: float) -> tuple[Path, Training] | None:
     if result.run_dir is None:
         return None
     costs = {line["update"]: line for line in logged(result.run_dir) if "cpu_seconds" in line and "update" in line}
-    for file in sorted((result.run_dir / KEPT).glob("update-*.safetensors"), reverse=True):
-        update = int(file.stem.removeprefix("update-"))
-        after = [at for at in costs if at >= update]  # the first line at or after it: never too cheap
-        if after and costs[min(after)]["cpu_seconds"] <= budget:
-            line = costs[min(after)]
+    for update, file in reversed(kept_files(result.run_dir).items()):
+        after = min((at for at in costs if at >= update), default=None)  # the first line at or after: never too cheap
+        if after is not None and costs[after]["cpu_seconds"] <= budget:
+            line = costs[after]
             return file, result.training._replace(
                 updates=update, target_pieces=line["target_pieces"], cpu_seconds=line["cpu_seconds"], seconds=None
             )

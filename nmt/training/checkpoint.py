@@ -14,7 +14,6 @@ from nmt.files import write_whole
 
 RESUME = "resume.pt"
 LAST, BEST, AVERAGED = "last.safetensors", "best.safetensors", "averaged.safetensors"
-KEPT = "kept"  # the folder of training.keep_every
 
 
 def save_weights(path: Path, model: nn.Module, update: int) -> None:

@@ -13,6 +13,7 @@ from torch import nn
 
 from nmt.files import write_text
 from nmt.training import checkpoint
+from nmt.training.kept import kept_file
 from nmt.training.loop import Job, Metrics, Progress, TrainingSettings
 from nmt.training.tracking import JsonLines, Tracker
 
@@ -76,7 +77,7 @@ class RunObserver:
 
     def keep(self, progress: Progress) -> None:
         """The weights of this update, for good: what a system could do after so much training."""
-        file = self.run_dir / checkpoint.KEPT / f"update-{progress.update:07}.safetensors"
+        file = kept_file(self.run_dir, progress.update)
         file.parent.mkdir(exist_ok=True)
         checkpoint.save_weights(file, self.job.model, progress.update)
 

@@ -105,10 +105,10 @@ def test_kept_weights_are_those_of_their_update(tmp_path: Path) -> None:
     train(tmp_path / "kept", max_updates=9, keep_every=3)
     for update in (3, 6, 9):
         kept = Toy()
-        checkpoint.load_weights(tmp_path / "kept" / checkpoint.KEPT / f"update-{update:07}.safetensors", kept)
+        checkpoint.load_weights(tmp_path / "kept" / "kept" / f"update-{update:07}.safetensors", kept)
         alone = train(tmp_path / f"until-{update}", max_updates=update)
         assert all(value.equal(kept.state_dict()[name]) for name, value in alone.state_dict().items())
-    assert len(list((tmp_path / "kept" / checkpoint.KEPT).iterdir())) == 3
+    assert len(list((tmp_path / "kept" / "kept").iterdir())) == 3
 
 
 @pytest.mark.parametrize("ending", ["finished", "failed"])

@@ -3,6 +3,7 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from nmt.study.figure import place_on_bins
 from nmt.study.html.chart import (
     ABOVE,
     Frame,
@@ -135,19 +136,6 @@ def _cap(view: Mapping[str, Any], frame: Frame, start: float, slot: float) -> st
     half = 3.4 * len(cap["label"])  # pixels
     label = text(min(max(x, frame.left + half), frame.width - half), ABOVE, cap["label"], "cap-label")
     return f'<path class="cap" d="M{x:.1f} {ABOVE + 5:g}V{frame.floor:g}"/>{label}'
-
-
-def place_on_bins(bins: Sequence[Mapping[str, Any]], at: float) -> float:
-    """A length's place on an axis where every bin is one wide: 1.5 is the middle of the second.
-
-    A bin without an upper end counts as wide as the one before it.
-    """
-    width = 10.0
-    for column, bin in enumerate(bins):
-        width = bin["high"] - bin["low"] if bin["high"] is not None else width
-        if at < bin["low"] + width:
-            return column + max(0.0, (at - bin["low"]) / width)
-    return float(len(bins))
 
 
 def training_chart(curves: Mapping[str, Sequence[Sequence[float]]], systems: Sequence[str]) -> str:
