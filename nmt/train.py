@@ -20,7 +20,7 @@ from nmt.errors import ConfigError, UserError, require_whole
 from nmt.record import record
 from nmt.run import build_model, choose_device, count_parameters, load_run
 from nmt.training import checkpoint
-from nmt.training.loop import INTERRUPTED, Job, Metrics, Progress, TrainingSettings, fit, product_type
+from nmt.training.loop import INTERRUPTED, Job, Metrics, Progress, TrainingSettings, bf16_is_slow, fit, product_type
 from nmt.training.observer import Interrupt, RunObserver, restore, write_status
 from nmt.training.probe import probe
 from nmt.training.tracking import JsonLines, Tracker
@@ -164,6 +164,8 @@ class Training:
         say(f"  parameters  {count_parameters(self.job.model):,}")
         if self.attention:
             say(f"  attention   {self.attention}")
+        if self.job.precision == "bf16" and bf16_is_slow(self.job.device):
+            say("  note: bf16 is many times slower than fp32 on this processor (it lacks AVX-512); use precision=fp32")
         if len(plan) == 1:
             say("  note: the whole corpus fits one batch; lower batching.tokens for more updates an epoch")
         if not len(self.prepared.valid):

@@ -2,6 +2,7 @@
 # outputs/reference/europarl-en-fr: four systems on WMT14 English-French training text (Europarl), 11,000 updates each, about
 # 10.9 million target pieces of its 360,000 pairs (shuffled). One to two hours of one core each; resumable.
 # NMT_DATA names the folder that holds europarl-fren/ and newstest/; RUNS (default outputs/europarl) is where the runs go.
+# PRECISION (default bf16): fp32 for a processor without AVX-512, where bf16 is many times slower.
 # Arguments: the systems (default all four); SEED (default 1).
 set -euo pipefail
 cd "$(dirname "$0")/.."
@@ -18,7 +19,7 @@ files=(data=text data.name=europarl data.source=en data.target=fr
     "data.test_src=$data/test.en.gz" "data.test_tgt=$data/test.fr.gz")
 settings=(size=base size.dropout=0.0 tokenizer.vocab_size=4000 tokenizer.sample=100000 batching.tokens=1024
     training.max_epochs=null training.max_updates=11000 training.validate_every=1000 training.keep_every=1000
-    training.bleu_sentences=200 precision=bf16 threads=1 workers=1)
+    training.bleu_sentences=200 "precision=${PRECISION:-bf16}" threads=1 workers=1)
 kept=()
 for system in "${systems[@]}"; do
     name=$system

@@ -205,3 +205,14 @@ def test_a_warm_up_that_outlasts_the_training_is_said(text: Path, run_program: R
     rates = [rate for rate in rates if rate is not None]
     assert rates == sorted(rates)
     assert rates[0] > 0
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("settings", "warned"), [(["precision=bf16"], True), ([], False)])
+def test_bf16_on_a_processor_without_it_is_said_to_be_slow(
+    text: Path, run_program: RunProgram, monkeypatch: pytest.MonkeyPatch, settings: list[str], warned: bool
+) -> None:
+    monkeypatch.setenv("ATEN_CPU_CAPABILITY", "avx2")
+    done = train(run_program, *settings, "training.max_updates=1", "device=cpu", "run_dir=b")
+    assert done.returncode == 0, done.stderr
+    assert ("use precision=fp32" in done.stderr) == warned

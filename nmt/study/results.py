@@ -152,7 +152,7 @@ def refuse_other_text(evaluation: dict[str, Any], test: TestSet, file: Path) -> 
 
 def read_training(run_dir: Path) -> Training:
     """Totals from status.json, or else the largest of each in metrics.jsonl; settings and data as recorded."""
-    totals = _json_object(run_dir / "status.json")
+    totals = json_object(run_dir / "status.json")
     for line in logged(run_dir) if not totals else []:
         line["updates"] = line.get("update", 0)
         for key in ("updates", "target_pieces", "seconds", "cpu_seconds"):
@@ -165,7 +165,7 @@ def read_training(run_dir: Path) -> Training:
         seconds=totals.get("seconds") or None,
         cpu_seconds=totals.get("cpu_seconds") or None,
         settings=settings if isinstance(settings, dict) else None,
-        data=_json_object(run_dir / "data.json") or None,
+        data=json_object(run_dir / "data.json") or None,
     )
 
 
@@ -179,7 +179,7 @@ def logged(run_dir: Path) -> list[dict[str, Any]]:
 def alignments(system: System, test: str) -> list[dict[str, Any]]:
     """What nmt.evaluate found of each way to read the system's attention as an alignment, means over its seeds."""
     folders = [result.path.parent for result in system.results]
-    runs = [_json_object(folder / f"{test}.alignment.json").get("alignment") or [] for folder in folders]
+    runs = [json_object(folder / f"{test}.alignment.json").get("alignment") or [] for folder in folders]
     return [_mean_alignment(system.label, entries) for entries in zip(*runs, strict=False)]
 
 
@@ -201,7 +201,8 @@ def mean_of(values: Sequence[float | None]) -> float | None:
     return sum(known) / len(known) if known and len(known) == len(values) else None
 
 
-def _json_object(file: Path) -> dict[str, Any]:
+def json_object(file: Path) -> dict[str, Any]:
+    """What a JSON file holds; nothing where there is no such file, or another value in it."""
     return _json_or_nothing(file.read_text(encoding="utf-8")) if file.is_file() else {}
 
 

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from nmt.study.progress import clock
-from nmt.study.results import Result, System, Training, logged
+from nmt.study.results import Result, System, Training, json_object, logged
 from nmt.training.kept import kept_files
 
 EQUAL_TIME = "equal-time"
@@ -45,6 +45,7 @@ def other_searches(systems: Sequence[System], searches: Sequence[str]) -> list[V
 def equal_time(systems: Sequence[System]) -> tuple[list[Variant], str]:
     """The latest kept weights of each run that cost no more CPU time than the cheapest system did in all.
 
+    Of a run that is kept without its weights, the row that it had, where that was no dearer.
     With a note, empty where there is nothing to say: which systems have no such weights.
     """
     seconds = {system.label: system.mean(lambda result: result.training.cpu_seconds) for system in systems}
@@ -76,7 +77,8 @@ def _within(result: Result, budget: float) -> tuple[Path, Training] | None:
     if result.run_dir is None:
         return None
     costs = {line["update"]: line for line in logged(result.run_dir) if "cpu_seconds" in line and "update" in line}
-    for update, file in reversed(kept_files(result.run_dir).items()):
+    kept = kept_files(result.run_dir) or _evaluated_before(result.run_dir, result.path.name)
+    for update, file in reversed(kept.items()):
         after = min((at for at in costs if at >= update), default=None)  # the first line at or after: never too cheap
         if after is not None and costs[after]["cpu_seconds"] <= budget:
             line = costs[after]
@@ -84,3 +86,10 @@ def _within(result: Result, budget: float) -> tuple[Path, Training] | None:
                 updates=update, target_pieces=line["target_pieces"], cpu_seconds=line["cpu_seconds"], seconds=None
             )
     return None
+
+
+def _evaluated_before(run_dir: Path, name: str) -> dict[int, Path]:
+    """The evaluation of such a row, by its update, of a run whose weights are gone."""
+    file = run_dir / "evaluation" / EQUAL_TIME / name
+    updates = json_object(file).get("updates")
+    return {updates: file} if updates else {}

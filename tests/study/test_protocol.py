@@ -1,5 +1,7 @@
 """What is measured, and how. All translations are invented."""
 
+import json
+
 import numpy as np
 import pytest
 from sacrebleu.metrics import BLEU
@@ -236,6 +238,18 @@ def test_equal_time_takes_the_latest_weights_that_are_not_dearer(tmp_path):
     ]
     assert (rows[0].training.updates, rows[0].training.cpu_seconds) == (750, 120.0)
     assert "luong" in lacking
+
+
+def test_a_run_kept_without_weights_keeps_its_row_of_equal_time_while_that_is_no_dearer(tmp_path):
+    systems = systems_in(tmp_path, ("rnn", "bahdanau", "luong"))
+    for name, updates in (("bahdanau", 750), ("luong", 1250)):
+        file = tmp_path / name / "evaluation" / "equal-time" / "test.json"
+        file.parent.mkdir()
+        file.write_text(json.dumps({"updates": updates}))
+    rows, lacking = equal_time(systems)
+    assert [(row.training.updates, row.folder.name) for row in rows] == [(750, "equal-time")]
+    assert "luong" in lacking
+    assert "bahdanau" not in lacking
 
 
 def test_what_costs_no_more_as_a_whole_lacks_no_row_of_equal_time(tmp_path):
