@@ -17,7 +17,7 @@ from nmt.errors import require_whole
 from nmt.evaluation.store import require_writable, to_json
 from nmt.files import write_text
 from nmt.record import record
-from nmt.run import build_model, choose_device
+from nmt.run import build_model, choose_device, choose_precision
 from nmt.training.loop import Job, TrainingSettings
 from nmt.training.schedule import constant
 
@@ -34,6 +34,7 @@ def main(cfg: DictConfig) -> None:
         require_whole("threads", config["threads"])
         torch.set_num_threads(config["threads"])
     device = choose_device(config["device"])
+    config["precision"] = choose_precision(config["precision"], device)
     bench = Bench(
         prepare=lambda: prepared_corpus(config),
         job=lambda prepared, batches: _job(config, prepared, batches, device),

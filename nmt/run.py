@@ -14,9 +14,11 @@ from nmt.data.tokenizer import PAD, Tokenizer, load_tokenizers
 from nmt.decoding.translator import Translator
 from nmt.errors import ConfigError, UserError
 from nmt.models.seq2seq import Carried, Seq2Seq
+from nmt.progress import say
 from nmt.run_directory import CONFIG, read_config
 from nmt.training import checkpoint
 
+PRECISIONS = ("fp32", "bf16")
 UNIFORM_VOCABULARY = 8  # pieces, where only a model's shape is asked for
 
 
@@ -102,6 +104,19 @@ def choose_device(name: str) -> str:
     if not there_is.get(kind, False):
         present = ", ".join(kind for kind, available in there_is.items() if available)
         raise ConfigError(f"device={name}: there is no such device here; there is: {present}")
+    return name
+
+
+def choose_precision(name: str, device: str) -> str:
+    """What products are made in; fp32, and a remark, where the device has no fast bf16. ConfigError for another name.
+
+    On x86 without AVX-512, PyTorch multiplies bfloat16 matrices one number at a time, and its LSTM refuses them.
+    """
+    if name not in PRECISIONS:
+        raise ConfigError(f"precision={name} is unknown: use {' or '.join(PRECISIONS)}")
+    if name == "bf16" and torch.device(device).type == "cpu" and torch.backends.cpu.get_cpu_capability() == "AVX2":
+        say("note: this processor has no AVX-512, so bf16 would be many times slower than fp32; precision=fp32 is used")
+        return "fp32"
     return name
 
 

@@ -18,9 +18,9 @@ from nmt.data.prepared import Prepared, identity
 from nmt.data.tokenizer import load_tokenizers
 from nmt.errors import ConfigError, UserError, require_whole
 from nmt.record import record
-from nmt.run import build_model, choose_device, count_parameters, load_run
+from nmt.run import build_model, choose_device, choose_precision, count_parameters, load_run
 from nmt.training import checkpoint
-from nmt.training.loop import INTERRUPTED, Job, Metrics, Progress, TrainingSettings, bf16_is_slow, fit, product_type
+from nmt.training.loop import INTERRUPTED, Job, Metrics, Progress, TrainingSettings, fit, product_type
 from nmt.training.observer import Interrupt, RunObserver, restore, write_status
 from nmt.training.probe import probe
 from nmt.training.tracking import JsonLines, Tracker
@@ -38,6 +38,7 @@ def main(cfg: DictConfig) -> None:
     settings = TrainingSettings(**config["training"])
     require_whole("seed", config["seed"], least=0)
     device = choose_device(config["device"])
+    config["precision"] = choose_precision(config["precision"], device)
     if config["threads"] is not None:
         require_whole("threads", config["threads"])
         torch.set_num_threads(config["threads"])
@@ -164,8 +165,6 @@ class Training:
         say(f"  parameters  {count_parameters(self.job.model):,}")
         if self.attention:
             say(f"  attention   {self.attention}")
-        if self.job.precision == "bf16" and bf16_is_slow(self.job.device):
-            say("  note: bf16 is many times slower than fp32 on this processor (it lacks AVX-512); use precision=fp32")
         if len(plan) == 1:
             say("  note: the whole corpus fits one batch; lower batching.tokens for more updates an epoch")
         if not len(self.prepared.valid):

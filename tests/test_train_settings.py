@@ -6,6 +6,7 @@ import time
 from pathlib import Path
 
 import pytest
+import yaml
 
 from tests.conftest import RunProgram, program_environment
 from tests.small_text import SMALL, assert_refused, contents, files, some_slow, train, updates
@@ -48,6 +49,7 @@ REFUSALS: list[tuple[list[str], list[str]]] = [
     ),
     (["init_from=absent"], ["there is no checkpoint at absent"]),
     (["data.train_src=${oc.env:NO_SUCH_PLACE}/b.en"], ["NO_SUCH_PLACE"]),
+    (["precision=fp16"], ["precision=fp16", "fp32 or bf16"]),
     (["optimizer=adamx"], ["adam", "adamw"]),
     (["model.cell=lstmm"], ["model.cell=lstmm", "lstm"]),
     (["attention=dot", "model.hidden_size=17"], ["attention=dot"]),
@@ -208,11 +210,12 @@ def test_a_warm_up_that_outlasts_the_training_is_said(text: Path, run_program: R
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("settings", "warned"), [(["precision=bf16"], True), ([], False)])
-def test_bf16_on_a_processor_without_it_is_said_to_be_slow(
-    text: Path, run_program: RunProgram, monkeypatch: pytest.MonkeyPatch, settings: list[str], warned: bool
+def test_a_processor_without_fast_bf16_uses_fp32_and_says_so(
+    text: Path, run_program: RunProgram, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("ATEN_CPU_CAPABILITY", "avx2")
-    done = train(run_program, *settings, "training.max_updates=1", "device=cpu", "run_dir=b")
+    bf16 = ("precision=bf16", "model.cell=lstm", "training.max_updates=1", "device=cpu", "run_dir=b")
+    done = train(run_program, *bf16)
     assert done.returncode == 0, done.stderr
-    assert ("use precision=fp32" in done.stderr) == warned
+    assert done.stderr.count("precision=fp32 is used") == 1
+    assert yaml.safe_load((text / "b" / "config.yaml").read_text())["precision"] == "fp32"

@@ -167,11 +167,6 @@ def product_type(precision: str) -> torch.dtype:
     return torch.bfloat16 if precision == "bf16" else torch.float32
 
 
-def bf16_is_slow(device: str) -> bool:
-    """On x86 without AVX-512 (consumer laptops, older servers) PyTorch multiplies bfloat16 matrices one by one."""
-    return torch.device(device).type == "cpu" and torch.backends.cpu.get_cpu_capability() == "AVX2"
-
-
 @contextlib.contextmanager
 def autocast(device: str, precision: str) -> Iterator[None]:
     """bf16 matrix products where asked for; weights and optimizer stay fp32."""
