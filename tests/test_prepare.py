@@ -88,6 +88,7 @@ def test_prepared_text_is_what_the_pieces_say(text: Path, run_program: RunProgra
     assert isinstance(prepared.train.src.ids, np.memmap)
 
 
+@pytest.mark.slow
 def test_the_same_settings_find_it_and_others_make_another(text: Path, run_program: RunProgram) -> None:
     assert "learning" in prepare(run_program).stderr
     before = contents(text / "data")
@@ -114,6 +115,7 @@ def test_a_copied_folder_needs_no_corpus(text: Path, run_program: RunProgram) ->
     assert done.returncode == 0, done.stderr
 
 
+@pytest.mark.slow
 def test_a_folder_of_another_version_or_damaged_is_refused(text: Path, run_program: RunProgram) -> None:
     assert prepare(run_program).returncode == 0
     folder = folder_of(text)

@@ -32,6 +32,7 @@ def test_a_run_directory_holds_all_that_is_needed_and_no_absolute_path(text: Pat
     assert sorted(path.name for path in text.iterdir() if path.is_dir()) == ["data", "run"]
 
 
+@pytest.mark.slow
 def test_the_same_command_resumes_and_a_spent_budget_changes_nothing(text: Path, run_program: RunProgram) -> None:
     def to(last: int) -> subprocess.CompletedProcess[str]:
         return train(
@@ -144,6 +145,7 @@ def test_a_second_run_into_a_directory_in_use_is_refused(text: Path, run_program
         process.communicate()
 
 
+@pytest.mark.slow
 def test_a_corpus_smaller_than_a_batch_is_trained_on(text: Path, run_program: RunProgram) -> None:
     done = run_program(
         "train", "experiment=rnn", *files("3.en", "3.fr"), *SMALL, "tokenizer.vocab_size=276", "training.max_updates=5",

@@ -21,7 +21,7 @@ OTHER_MODELS = [
 ]
 
 
-@pytest.mark.parametrize(("change", "shown"), some_slow(OTHER_MODELS, fast=1))
+@pytest.mark.parametrize(("change", "shown"), some_slow(OTHER_MODELS, fast=0))
 def test_another_model_in_the_same_directory_is_refused_and_nothing_changes(
     text: Path, run_program: RunProgram, change: str, shown: str
 ) -> None:
@@ -64,7 +64,7 @@ REFUSALS: list[tuple[list[str], list[str]]] = [
 ]
 
 
-@pytest.mark.parametrize(("arguments", "parts"), some_slow(REFUSALS, fast=4))
+@pytest.mark.parametrize(("arguments", "parts"), some_slow(REFUSALS, fast=3))
 def test_a_refused_start_says_why_in_a_line_and_writes_nothing(
     text: Path, run_program: RunProgram, arguments: list[str], parts: list[str]
 ) -> None:
@@ -103,6 +103,7 @@ def test_the_run_directory_has_the_name_that_was_typed(text: Path, run_program: 
     assert [path.name for path in text.iterdir() if path.is_dir() and path.name != "data"] == [Path(name).parts[0]]
 
 
+@pytest.mark.slow
 def test_files_with_odd_names_are_read(text: Path, run_program: RunProgram) -> None:
     (text / "b.en").rename(text / "données.en")
     (text / "b.fr").rename(text / "fr#1, (été).fr")

@@ -175,6 +175,7 @@ def test_without_a_checkpoint_it_says_what_is_missing():
         load_translator(OmegaConf.load(CONF / "translate.yaml"))  # type: ignore[arg-type]
 
 
+@pytest.mark.slow
 def test_help_names_every_setting(run_program):
     explained = run_program("translate", "--help").stdout.split("Settings:")[0]
     missing = [key for key in shipped() if key not in ("defaults", "hydra") and str(key) not in explained]
@@ -244,6 +245,7 @@ def test_a_writer_that_waits_for_its_translation_gets_it(run):
         assert process.wait(60) == 0
 
 
+@pytest.mark.slow
 def test_a_reader_that_leaves_ends_it_quietly(run):
     pipes = dict.fromkeys(("stdin", "stdout", "stderr"), subprocess.PIPE)
     with started(run, "max_ratio=0", "max_extra=3", **pipes) as process:

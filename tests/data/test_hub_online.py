@@ -209,6 +209,7 @@ def write_copy(folder: Path, sizes: dict[str, int]) -> None:
         file.write_bytes(parquet(*rows))
 
 
+@pytest.mark.slow
 def test_a_shipped_dataset_trains_from_a_local_copy_offline(run_program: RunProgram, tmp_path: Path) -> None:
     write_copy(tmp_path / "my data" / "wmt14 été", {"train": 211, "validation": 13, "test": 7})
     data = ["data=wmt14_en_fr", "data.path=my data/wmt14 été", "data.max_pairs=101", "tokenizer.shrink=true"]

@@ -10,23 +10,7 @@ import pytest
 from nmt.data.preparation.workers import in_order
 from nmt.errors import UserError
 from tests.conftest import program_environment
-
-
-class Square:
-    def __call__(self, number: int) -> tuple[int, int]:
-        return number * number, os.getpid()
-
-
-class Fail:
-    def __call__(self, number: int) -> int:
-        if number == 7:
-            raise UserError("seven")
-        return number
-
-
-class Die:
-    def __call__(self, number: int) -> int:
-        os._exit(3)
+from tests.data.preparation.tasks import Die, Fail, Square
 
 
 @pytest.mark.parametrize("workers", [1, 2])
