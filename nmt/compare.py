@@ -18,7 +18,7 @@ from nmt.errors import ConfigError, UserError, require_whole
 from nmt.evaluation.significance import Resampling
 from nmt.evaluation.store import require_writable
 from nmt.run_directory import read_config
-from nmt.study.arguments import Handed, split_arguments
+from nmt.study.arguments import SEARCH, Handed, split_arguments
 from nmt.study.headline import Ends
 from nmt.study.jobs import Job, Step, child_environment, run_jobs
 from nmt.study.notes import notes
@@ -41,6 +41,7 @@ def compare(cfg: DictConfig, handed: Handed, typed: str) -> None:
     if cfg.runs is not None and handed.train:
         raise ConfigError(f"runs=... trains nothing, so {handed.train[0]} has no use; leave one of them away")
     listed = [Path(str(path)).expanduser() for path in comparison.listed(cfg.runs)] if not wanted else []
+    _require_use([*handed.evaluate, *map(str, comparison.listed(cfg.searches))], listed)
     for path in dict.fromkeys(path for path in listed if listed.count(path) > 1):
         say(f"note: {path.as_posix()} stands in runs= more than once; it is compared once")
     paths = _names([one.run_dir for one in wanted] or listed)
@@ -73,6 +74,15 @@ def compare(cfg: DictConfig, handed: Handed, typed: str) -> None:
     if failed:
         shown = "the table is of the others" if results else "no system is left for a table"
         raise UserError(f"{len(failed)} of {len(paths)} runs failed ({', '.join(failed)}); {shown}; see above")
+
+
+def _require_use(settings: Sequence[str], listed: Sequence[Path]) -> None:
+    """ConfigError for a setting of the search where nothing is there that could be translated again."""
+    useless = [one for one in settings if one.startswith(SEARCH)]
+    if useless and listed and all(path.is_file() for path in listed):
+        raise ConfigError(
+            f"{useless[0]} has no use: runs= names no run directory, and translations in files are taken as they are"
+        )
 
 
 def _choices(cfg: DictConfig) -> Choices:

@@ -15,7 +15,7 @@ from nmt.decoding.translator import Translator
 from nmt.errors import ConfigError, UserError
 from nmt.models.seq2seq import Carried, Seq2Seq
 from nmt.progress import say
-from nmt.run_directory import CONFIG, read_config
+from nmt.run_directory import CONFIG, UNFINISHED, read_config, read_status
 from nmt.training import checkpoint
 
 PRECISIONS = ("fp32", "bf16")
@@ -125,6 +125,8 @@ def _weights_of(folder: Path) -> Path:
         if (folder / name).exists():
             return folder / name
     if (folder / CONFIG).exists():
+        if read_status(folder) not in ("", *UNFINISHED):
+            raise UserError(f"{folder} is kept without its weights, so only the evaluations in it can be used")
         raise UserError(f"{folder} has no weights yet; the training has not reached its first checkpoint")
     raise UserError(f"{folder} is not a run directory: it has no {CONFIG}")
 

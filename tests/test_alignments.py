@@ -17,7 +17,7 @@ from tests.conftest import program_environment
 from tests.decoding.conftest import untrained
 from tests.test_evaluate import evaluate
 
-QUICK = ("beam=1", "max_ratio=0", "max_extra=2", "ter=false", "bootstrap.resamples=2")
+QUICK = ("beam=1", "max_ratio=0", "max_extra=2", "ter=false", "bootstrap.resamples=40")
 SIZES = {"train_pairs": 50, "valid_pairs": 3, "test_pairs": 11, "max_length": 5}
 
 

@@ -1,6 +1,7 @@
 """What the door does to arguments and errors. Whole programs are tested in test_train.py."""
 
 import shlex
+from collections.abc import Iterator
 
 import pytest
 from hydra.core.override_parser.overrides_parser import OverridesParser
@@ -13,6 +14,14 @@ from nmt.errors import ConfigError
 
 def value(argument: str) -> object:
     return OverridesParser.create().parse_override(readable_override(argument)).value()
+
+
+@pytest.fixture(autouse=True, scope="module")
+def no_sweep() -> Iterator[None]:
+    """pytest's own -m would be read as Hydra's."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("sys.argv", ["nmt"])
+        yield
 
 
 NAMES = [

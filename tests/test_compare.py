@@ -108,6 +108,14 @@ def test_existing_runs_become_tables_figures_and_a_page(tmp_path, run_program, r
 STEMS = ("bleu_by_length", "bleu_by_length_deciles", "learning_curves")
 
 
+@pytest.mark.parametrize("useless", ["beam=1", "searches=[beam=1]"])
+def test_a_search_has_no_use_where_nothing_can_be_translated_again(runs, tmp_path, monkeypatch, useless):
+    monkeypatch.chdir(tmp_path)
+    mine, handed = split_arguments(["runs=runs/rnn/evaluation/test.json,t.de", useless], OWN)
+    with initialize_config_dir(conf_dir(), version_base="1.3"), pytest.raises(ConfigError, match="beam=1 has no use"):
+        compare(compose("compare", mine), handed, "")
+
+
 @pytest.mark.slow
 def test_evaluations_and_texts_of_other_programs_are_compared_together(tmp_path, run_program, runs):
     for name in ("A", "B"):  # the same under two names

@@ -9,10 +9,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from nmt.errors import ConfigError
+from nmt.errors import require_whole
 from nmt.evaluation.metrics import CORRECT, HYPOTHESIS, ORDERS, REFERENCE, TOTAL
 
 LEVEL = 95  # per cent inside the interval
+LEAST = 200 // (100 - LEVEL)  # of resamples: of fewer, nothing would lie outside the interval
 CELLS = 4_000_000  # resamples x sentences held at a time
 
 
@@ -24,10 +25,8 @@ class Bootstrap:
     seed: int = 12345  # sacreBLEU's
 
     def __post_init__(self) -> None:
-        for name, least in (("resamples", 1), ("seed", 0)):
-            value = getattr(self, name)
-            if not isinstance(value, int) or value < least:
-                raise ConfigError(f"bootstrap.{name}={value}: give a whole number, {least} or more")
+        require_whole("bootstrap.resamples", self.resamples, LEAST)
+        require_whole("bootstrap.seed", self.seed, 0)
 
 
 def bleu_interval(rows: np.ndarray, settings: Bootstrap) -> tuple[float, float]:

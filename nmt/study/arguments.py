@@ -8,9 +8,9 @@ from nmt.errors import ConfigError
 
 # experiments=rnn,luong needs no brackets
 LISTS = ("experiments", "seeds", "runs", "names", "searches", "slowest_first")
+SEARCH = ("search", "beam", "length_penalty", "max_ratio", "max_extra", "batch", "max_src_pieces")
 FOR_EVALUATE = (
-    "search", "beam", "length_penalty", "max_ratio", "max_extra", "batch", "max_src_pieces",
-    "test", "ter", "target_language", "evaluate", "alignment", "data_dir",
+    *SEARCH, "test", "ter", "target_language", "evaluate", "alignment", "data_dir",
 )  # fmt: skip
 ELSEWHERE = {"experiment": "experiments=rnn,luong", "seed": "seeds=1,2", "run_dir": "root=DIRECTORY"}
 

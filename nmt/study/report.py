@@ -7,10 +7,11 @@ from typing import Any, NamedTuple
 
 from nmt.files import write_text
 from nmt.study.curves import draw_curves
-from nmt.study.figure import draw_view
+from nmt.study.figure import SUFFIXES, draw_view
 from nmt.study.html import write_page
 from nmt.study.pictures import file_names
 from nmt.study.render import as_csv, as_latex, as_markdown, as_text, markdown
+from nmt.study.results import json_object
 from nmt.study.table import ALIGNMENT, SIGNIFICANCE, Grid, Report, grids
 
 FIGURE, CURVES = "bleu_by_length", "learning_curves"
@@ -36,12 +37,26 @@ def write_report(report: Report, texts: Texts, pictures: Sequence[tuple[str, str
     tables = grids(report)
     named = {name: path.name for name, path in figures.items()}
     whole = {**report, "tables": [grid._asdict() for grid in tables], "figures": named, "attention": dict(pictures)}
+    before = json_object(folder / "comparison.json")
     write_text(folder / "comparison.json", json.dumps(whole, indent=1, ensure_ascii=False, allow_nan=False) + "\n")
     write_text(folder / "comparison.md", _markdown_page(report, tables, named, pictures))
     _write_tables(report, tables, folder / "tables")
     shown = [grid._asdict() for grid in tables if grid.title not in ON_THE_PAGE]
     write_page({**whole, "tables": shown}, texts.samples, texts.explorer, folder / "comparison.html")
+    for stale in _own_files(before) - _own_files(whole):
+        (folder / stale).unlink(missing_ok=True)
     return figures["words"]
+
+
+def _own_files(whole: Report) -> set[str]:
+    """The tables and pictures of a comparison, in its folder; a later one of other systems removes what it lacks."""
+    tables = file_names([grid["title"].lower() for grid in whole.get("tables", [])])
+    figures = [Path(name).stem for name in whole.get("figures", {}).values()]
+    return {
+        *(f"tables/{name}.tex" for name in tables),
+        *(f"{stem}{suffix}" for stem in figures for suffix in SUFFIXES),
+        *whole.get("attention", {}).values(),
+    }
 
 
 def terminal(report: Report) -> str:

@@ -134,6 +134,16 @@ def test_the_json_is_strict_and_has_every_number(tmp_path: Path, report):
     assert "bahdanau leads rnn" in html
 
 
+def test_a_later_comparison_in_the_folder_leaves_no_table_of_systems_that_are_gone(tmp_path: Path, report):
+    write_report(report, Texts(None, None), [], tmp_path)
+    (tmp_path / "tables" / "mine.tex").touch()
+    rnn = report_of(systems_in(tmp_path / "runs", ("rnn",)))
+    write_report(rnn, Texts(None, None), [], tmp_path)
+    names = {path.name for path in (tmp_path / "tables").glob("*.tex")}
+    assert {"rnn-by-source-words.tex", "mine.tex"} <= names
+    assert not any("luong" in name for name in names)
+
+
 def test_without_text_no_sentence_is_in_any_file(tmp_path: Path, report):
     write_report(report, Texts(None, None), [], tmp_path / "out")
     for file in (tmp_path / "out").rglob("*"):
