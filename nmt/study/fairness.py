@@ -13,13 +13,9 @@ AGREES = 1.10  # largest / smallest number of parameters that still counts as th
 
 
 def fairness(systems: Sequence[System]) -> list[str]:
-    """Sentences on data, updates, batches and parameters; the first word says whether they agree."""
-    return [
-        _data(systems),
-        _updates(systems),
-        _batches(systems),
-        _parameters(systems),
-    ]
+    """Sentences on data, updates, batches, parameters, and precision where it differs; capitals where they disagree."""
+    sentences = [_data(systems), _updates(systems), _batches(systems), _precision(systems), _parameters(systems)]
+    return [sentence for sentence in sentences if sentence]
 
 
 def parameter_ratio(systems: Sequence[System]) -> float | None:
@@ -87,6 +83,19 @@ def _batches(systems: Sequence[System]) -> str:
     tokens = [value for key, value in settings[0].items() if "tokens" in key and isinstance(value, int)]
     size = f": {tokens[0]:,} tokens, padding included" if tokens else ""
     return f"Same batches for all{size}."
+
+
+def _precision(systems: Sequence[System]) -> str:
+    """Of the training's matrix products; empty where it is one for all, or not known."""
+    used = {
+        system.label: sorted({str((one.training.settings or {}).get("precision", "")) for one in system.results})
+        for system in systems
+    }
+    every = {name for names in used.values() for name in names}
+    if len(every) < 2 or "" in every:
+        return ""
+    each = ", ".join(f"{label} {' / '.join(names)}" for label, names in used.items())
+    return f"PRECISION DIFFERS: {each}."
 
 
 def _section(systems: Sequence[System], name: str) -> list[dict[str, Any]] | None:

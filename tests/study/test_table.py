@@ -198,6 +198,12 @@ def test_seeds_in_the_batching_are_no_difference(systems):
     assert fairness(systems)[2].startswith("Same batches")
 
 
+def test_other_precision_is_shouted(systems):
+    for number, system in enumerate(systems):
+        system.results[0].training.settings["precision"] = "fp32" if number == 2 else "bf16"
+    assert fairness(systems)[3] == "PRECISION DIFFERS: rnn bf16, bahdanau bf16, luong fp32, transformer bf16."
+
+
 def test_a_system_alone_has_tables_and_nothing_to_test(tmp_path):
     (system,) = systems_in(tmp_path, ("rnn",))
     report = report_of([System("alone", system.results)])
