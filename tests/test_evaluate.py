@@ -15,6 +15,7 @@ from nmt.cli import conf_dir
 from nmt.errors import ConfigError, UserError
 from nmt.evaluate import evaluations
 from nmt.test_sets import read_test, wanted_tests
+from tests.study.fakes import write_run
 
 ROOT = Path(__file__).resolve().parent.parent
 
@@ -129,6 +130,13 @@ def test_a_checkpoint_that_is_not_there_is_named_before_others_are_evaluated(run
     with pytest.raises(UserError, match="there is no checkpoint at gone"):
         evaluate(f"checkpoint=[{run},gone]", f"output={tmp_path}")
     assert list(tmp_path.iterdir()) == []
+
+
+def test_a_run_kept_without_its_weights_says_so(tmp_path: Path) -> None:
+    kept = write_run(tmp_path)
+    (kept / "status.json").write_text('{"state": "finished"}', encoding="utf-8")
+    with pytest.raises(UserError, match="kept without its weights"):
+        evaluate(f"checkpoint={kept}")
 
 
 def test_a_run_is_evaluated_on_its_own_test_set(run: Path, capsys: pytest.CaptureFixture[str]) -> None:
