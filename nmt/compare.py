@@ -181,7 +181,7 @@ def _variants(
     systems: Sequence[System], test: Test, settings: DictConfig, cfg: DictConfig, handed: Handed, logs: Path
 ) -> tuple[list[System], list[str]]:
     """The rows beside the main ones, evaluated where they are not yet; and remarks on those that cannot be had."""
-    rows, lacking = equal_time(systems) if cfg.equal_time else ([], "")
+    rows, said = equal_time(systems) if cfg.equal_time else ([], [])
     rows = [*other_searches(systems, [str(one) for one in comparison.listed(cfg.searches)]), *rows]
     jobs = []
     for row in rows:
@@ -195,7 +195,7 @@ def _variants(
     failed = _run(jobs, cfg)
     if failed:
         raise UserError("; ".join(f"{name}: {why}" for name, why in failed.items()))
-    return _grouped(rows, test), [f"{lacking}."] if lacking else []
+    return _grouped(rows, test), said
 
 
 def _grouped(rows: Sequence[Variant], test: Test) -> list[System]:

@@ -9,6 +9,7 @@ from nmt.errors import UserError
 
 _ENTITY = re.compile(r"&(?:#\d{1,7}|#[xX][0-9a-fA-F]{1,6}|[A-Za-z][A-Za-z0-9]{1,30});")
 _UNSPACED = "\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff\U00020000-\U0003ffff\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff"
+_NO_SPACES = re.compile(f"[{_UNSPACED}]")
 _ODD_SCRIPT = re.compile(f"[{_UNSPACED}\u0f00-\u0fff\u1100-\u11ff\uac00-\ud7af]")
 _SCRIPT_OF = ((re.compile("[\u3040-\u30ff]"), "ja"), (re.compile("[\uac00-\ud7af]"), "ko"),
               (re.compile("[\u0e00-\u0e7f]"), "th"), (re.compile("[\u3400-\u9fff]"), "zh"))  # fmt: skip
@@ -35,6 +36,7 @@ def warnings(
     return [
         *_empty_references(references),
         *_wordless_sources(sources),
+        *_unspaced_sources(sources),
         *_entities(hypotheses, references),
         *_script(references, tokenizer),
         *_tokenized(hypotheses),
@@ -61,6 +63,13 @@ def _wordless_sources(sources: Sequence[str] | None) -> Iterator[str]:
             f"{len(empty):,} of {len(sources or []):,} sources {verb} no words: {_lines(empty)}; "
             f"counted in the scores of the whole set, in no length bin"
         )
+
+
+def _unspaced_sources(sources: Sequence[str] | None) -> Iterator[str]:
+    """Chinese, Japanese, Thai and the like: a sentence is a word or two to whoever looks for spaces."""
+    text = "".join((sources or [])[:2000])
+    if 2 * len(_NO_SPACES.findall(text)) > sum(character.isalpha() for character in text) > 0:
+        yield "the sources are in a script without spaces, so bins by words mean little; go by the axis of pieces"
 
 
 def _entities(hypotheses: Sequence[str], references: Sequence[Sequence[str]]) -> Iterator[str]:

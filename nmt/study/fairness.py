@@ -9,12 +9,16 @@ from typing import Any
 
 from nmt.study.results import System
 
+# beside the batches, what a comparison of models holds still
+SAME = ("cleaning", "tokenizer", "optimizer", "schedule", "precision")
+SAME_TRAINING = ("label_smoothing", "mean_over", "clip_norm", "accumulate", "average_last", "patience", "monitor",
+                 "validate_every", "bleu_sentences")  # fmt: skip
 AGREES = 1.10  # largest / smallest number of parameters that still counts as the same size
 
 
 def fairness(systems: Sequence[System]) -> list[str]:
-    """Sentences on data, updates, batches, parameters, and precision where it differs; capitals where they disagree."""
-    sentences = [_data(systems), _updates(systems), _batches(systems), _precision(systems), _parameters(systems)]
+    """Sentences on data, updates, batches, parameters, and other settings that differ; capitals where they disagree."""
+    sentences = [_data(systems), _updates(systems), _batches(systems), _parameters(systems), _others(systems)]
     return [sentence for sentence in sentences if sentence]
 
 
@@ -48,29 +52,41 @@ def _updates(systems: Sequence[System]) -> str:
     if 0 in every:
         return "Updates: not known for every system."
     if len(every) == 1:
-        return f"Same updates for all: {every[0]:,}."
-    each = ", ".join(f"{label} {' / '.join(f'{n:,}' for n in counts)}" for label, counts in updates.items())
-    return f"UPDATES DIFFER: {each}."
+        return f"Same updates for all: {every[0]:,}{_evaluated_at(systems)}."
+    return f"UPDATES DIFFER: {_each(updates)}{_evaluated_at(systems)}."
+
+
+def _evaluated_at(systems: Sequence[System]) -> str:
+    """Whose weights are not the last ones: those that did best in validation are taken."""
+    earlier = {
+        system.label: sorted({int(one.evaluation["updates"]) for one in system.results})
+        for system in systems
+        if any(one.evaluation["updates"] != one.updates for one in system.results)
+    }
+    return f"; the best weights in validation, which are evaluated, are of update: {_each(earlier)}" if earlier else ""
+
+
+def _each(counts: dict[str, list[int]]) -> str:
+    return ", ".join(f"{label} {' / '.join(f'{n:,}' for n in numbers)}" for label, numbers in counts.items())
 
 
 def _data(systems: Sequence[System]) -> str:
-    """By the checksum of the training pairs as they were read."""
+    """By the checksum of the training pairs as they were read, and how many of them were kept."""
     facts = [result.training.data for system in systems for result in system.results]
     known = [one for one in facts if one is not None and "train_sha256" in one]
     if len(known) < len(facts):
         return "Training data: not known for every system (no data.json with its evaluation)."
-    checksums = {one["train_sha256"] for one in known}
-    if len(checksums) == 1:
-        kept = sorted({one["train"]["kept"] for one in known})
-        pairs = " / ".join(f"{count:,}" for count in kept)
-        return f"Same training data for all: {pairs} pairs, sha256 {known[0]['train_sha256'][:12]}."
+    texts = {(one["train_sha256"], one["train"]["kept"]) for one in known}
+    if len(texts) == 1:
+        checksum, kept = texts.pop()
+        return f"Same training data for all: {kept:,} pairs, sha256 {checksum[:12]}."
     each = ", ".join(
         f"{system.label} {result.training.data['train']['kept']:,} pairs"
         for system in systems
         for result in system.results
         if result.training.data
     )
-    return f"TRAINING DATA DIFFER, by checksum: {each}."
+    return f"TRAINING DATA DIFFER: {each}."
 
 
 def _batches(systems: Sequence[System]) -> str:
@@ -85,17 +101,19 @@ def _batches(systems: Sequence[System]) -> str:
     return f"Same batches for all{size}."
 
 
-def _precision(systems: Sequence[System]) -> str:
-    """Of the training's matrix products; empty where it is one for all, or not known."""
-    used = {
-        system.label: sorted({str((one.training.settings or {}).get("precision", "")) for one in system.results})
-        for system in systems
-    }
-    every = {name for names in used.values() for name in names}
-    if len(every) < 2 or "" in every:
-        return ""
-    each = ", ".join(f"{label} {' / '.join(names)}" for label, names in used.items())
-    return f"PRECISION DIFFERS: {each}."
+def _others(systems: Sequence[System]) -> str:
+    """Settings outside the model that all runs have and that differ; empty where none does, or none is known."""
+    runs = {system.label: [_rules(one.training.settings or {}) for one in system.results] for system in systems}
+    every = [rules for known in runs.values() for rules in known]
+    shared = [key for key in _differing(every) if all(key in rules for rules in every)]
+    listed = [f"{key} ({', '.join(f'{label} {known[0][key]}' for label, known in runs.items())})" for key in shared]
+    return f"OTHER SETTINGS DIFFER: {'; '.join(listed)}." if listed else ""
+
+
+def _rules(settings: dict[str, Any]) -> dict[str, Any]:
+    training = settings.get("training") or {}
+    kept = {name: settings[name] for name in SAME if name in settings}
+    return _flat({**kept, "training": {key: value for key, value in training.items() if key in SAME_TRAINING}})
 
 
 def _section(systems: Sequence[System], name: str) -> list[dict[str, Any]] | None:

@@ -62,7 +62,8 @@ def _capped(systems: Sequence[Report]) -> list[str]:
     if not counts:
         return []
     listed = ", ".join(f"{label} {count:,.0f}" for label, count in counts.items())
-    return [f"Outputs as long as the search allows (capped): {listed}."]
+    every = " in all seeds" if any(len(system["runs"]) > 1 for system in systems) else ""
+    return [f"Outputs as long as the search allows (capped){every}: {listed}."]
 
 
 def _warnings(systems: Sequence[Report]) -> list[tuple[str, str]]:

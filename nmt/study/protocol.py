@@ -118,7 +118,7 @@ def _system(system: System, rows: Rows, known: Known, choices: Choices) -> dict[
         "evaluated_at_update": system.mean(lambda result: result.evaluation["updates"]),
         "target_pieces": system.mean(lambda result: result.training.target_pieces),
         "cpu_seconds": system.mean(lambda result: result.training.cpu_seconds),
-        "capped": system.mean(lambda result: result.evaluation["capped"]),
+        "capped": system.total(lambda result: result.evaluation["capped"]),
         "search": system.results[0].evaluation["search"],
         "warnings": list(dict.fromkeys(str(w) for result in system.results for w in result.evaluation["warnings"])),
         "runs": [_run(result, one) for result, one in zip(system.results, rows.bleu, strict=True)],
@@ -155,7 +155,6 @@ def _view(
         label: [scores(own.of(members), choices.resampling) for members in view.members]
         for label, own in {**rows, **extra}.items()
     }
-    references = [row["reference_tokens"] for row in next(iter(scored.values()))]
     training = known.training
     return {
         "name": view.name,
@@ -168,10 +167,9 @@ def _view(
                 "high": where.high,
                 "n": len(members),
                 "source_tokens": int(view.lengths[members].sum()),
-                "reference_tokens": tokens,
                 "descriptive": len(members) < FEW,
             }
-            for where, members, tokens in zip(view.bins, view.members, references, strict=True)
+            for where, members in zip(view.bins, view.members, strict=True)
         ],
         "cap": training.cap(view.name) if training else None,
         "training": view.shares(training.lengths(view.name)) if training else None,

@@ -69,6 +69,11 @@ class System:
         """The mean over seeds of what value gives; None if a seed has none."""
         return mean_of([value(result) for result in self.results])
 
+    def total(self, value: Callable[[Result], int | None]) -> int | None:
+        """The sum over seeds; None if a seed has none."""
+        counts = [count for result in self.results if (count := value(result)) is not None]
+        return sum(counts) if len(counts) == len(self.results) else None
+
 
 def is_text(path: Path) -> bool:
     """Translations that some other program wrote, a line a sentence."""
@@ -224,6 +229,8 @@ def group(results: Sequence[Result]) -> list[System]:
         place = result.run_dir.parent.as_posix() if result.run_dir else result.path.parent.as_posix()
         run = SEED_SUFFIX.sub("", str(result.evaluation["run"]))
         groups.setdefault((str(result.evaluation["system"]), run, place), []).append(result)
+    for rows in groups.values():  # seeds are paired in their order
+        rows.sort(key=lambda result: result.evaluation["seed"] or 0)
     labels = [_first_unique(key, list(groups)) for key in groups]
     return [System(label, tuple(rows)) for label, rows in zip(labels, groups.values(), strict=True)]
 

@@ -48,7 +48,7 @@ def scores(rows: Rows, settings: Bootstrap) -> dict[str, Any]:
         "length_ratio": _mean(seeds, "length_ratio"),
         "precisions": np.mean([bleu.precisions for bleu in seeds], axis=0).tolist(),
         "hypothesis_tokens": _mean(seeds, "hypothesis_tokens"),
-        "reference_tokens": seeds[0].reference_tokens,
+        "reference_tokens": round(_mean(seeds, "reference_tokens")),  # of several references, the nearest in length
         "chrf": float(np.mean([chrf_of(one) for one in rows.chrf])),
         "note": note,
     }

@@ -89,7 +89,7 @@ def detail_grid(label: str, view: Report) -> Grid:
               "1-grams", "2-grams", "3-grams", "4-grams", "chrF2"]  # fmt: skip
     rows = []
     for where, row in zip(view["bins"], view["scores"][label], strict=True):
-        counts = (where["n"], where["source_tokens"], where["reference_tokens"])
+        counts = (where["n"], where["source_tokens"], row["reference_tokens"])
         rows.append([
             where["label"] + "*" * where["descriptive"],
             *(f"{count:,}" for count in counts),

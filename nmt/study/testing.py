@@ -1,6 +1,7 @@
 """Which systems differ, in which range of length: two tests a pair and bin, corrected for how many there are."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 from itertools import combinations
 from typing import Any
 
@@ -14,6 +15,8 @@ from nmt.study.scoring import Rows
 from nmt.study.views import View
 
 LEVEL = 0.05
+ENOUGH = 40  # resamples and trials for each test of a family: of 20 and fewer, none could pass Holm's correction
+PS = ("p_bootstrap", "p_randomisation", "p_sacrebleu")
 EVERYTHING = "all"  # what the whole test set is called among the bins
 
 
@@ -33,12 +36,16 @@ def significance(
     """All tests as plain values; None where there is nothing to test.
 
     The whole test set is a family of tests of its own; the bins of one pair are another, or those of all pairs. Bins
-    that only describe (under 100 sentences) are tested but belong to no family, and carry no claim.
+    that only describe (under 100 sentences) are tested but belong to no family, and carry no claim. Large families
+    are given more resamples and trials than were asked for, without which no p value could be small enough.
     """
     labels = list(rows)
     chosen = pairs_of(labels, baseline, pairs)
     if not chosen:
         return None
+    counted = sum(len(members) >= FEW for members in view.members)
+    least = ENOUGH * max(len(chosen), counted * (len(chosen) if pairs == "all" else 1))
+    settings = replace(settings, resamples=max(settings.resamples, least), trials=max(settings.trials, least))
     whole = np.arange(len(view.lengths))
     parts = {EVERYTHING: whole, **dict(zip([where.label for where in view.bins], view.members, strict=True))}
     tests: list[dict[str, Any]] = []
@@ -57,7 +64,7 @@ def significance(
         both = [test.setdefault(f"holm_{way}") for way in ("bootstrap", "randomisation")]
         test["significant"] = all(p is not None and p < LEVEL for p in both)
     return {
-        "holm": _families_in_words(sum(len(members) >= FEW for members in view.members), len(chosen), pairs),
+        "holm": _families_in_words(counted, len(chosen), pairs),
         "resamples": settings.resamples,
         "trials": settings.trials,
         "seed": settings.seed,
@@ -66,15 +73,15 @@ def significance(
 
 
 def _described(view: str, name: str, pair: tuple[str, str], n: int, test: PairedTest, known: bool) -> dict[str, Any]:
-    """Plain values; no difference where a system has no BLEU, no interval from a single sentence."""
+    """Plain values; nothing of a pair where a system has no BLEU, no interval from a single sentence."""
     values = {"view": view, "bin": name, "a": pair[0], "b": pair[1], "n": n, **test._asdict()}
     if not known and not test.identical:
-        return {**values, **dict.fromkeys(("difference", "interval"))}
+        return {**values, **dict.fromkeys(("difference", "interval", *PS))}
     return {**values, "interval": list(test.interval) if n > 1 else None}
 
 
 def _families(tests: Sequence[dict[str, Any]], by_pair: bool) -> list[list[dict[str, Any]]]:
-    tests = [test for test in tests if test["n"] >= FEW]
+    tests = [test for test in tests if test["n"] >= FEW and test["difference"] is not None]
     whole = [test for test in tests if test["bin"] == EVERYTHING]
     bins = [test for test in tests if test["bin"] != EVERYTHING]
     if not by_pair:

@@ -25,13 +25,15 @@ class TrainingText(NamedTuple):
         return self.pieces if view == PIECES else self.words
 
     def cap(self, view: str) -> dict[str, Any] | None:
-        """Where training ends on the axis: the limit on words or pieces, or else the longest source that was read."""
+        """Where training ends on the axis: the limit on pieces, or else the longest source that was read.
+
+        A limit on words is one on what stands between spaces, which is not the axis: its longest source is drawn.
+        """
         longest = max(self.lengths(view), default=0)
         if view == PIECES and longest > 0.9 * self.max_pieces:
             return {"at": self.max_pieces, "label": f"trained up to {self.max_pieces} pieces"}
-        if view != PIECES and self.max_words is not None:
-            return {"at": self.max_words, "label": f"trained up to {self.max_words} words"}
-        return {"at": longest, "label": f"longest in training: {longest}"} if longest else None
+        limit = f" (max_words={self.max_words})" if view != PIECES and self.max_words is not None else ""
+        return {"at": longest, "label": f"longest in training: {longest}{limit}"} if longest else None
 
 
 def training_text(

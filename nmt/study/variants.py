@@ -42,21 +42,25 @@ def other_searches(systems: Sequence[System], searches: Sequence[str]) -> list[V
     return found
 
 
-def equal_time(systems: Sequence[System]) -> tuple[list[Variant], str]:
+def equal_time(systems: Sequence[System]) -> tuple[list[Variant], list[str]]:
     """The latest kept weights of each run that cost no more CPU time than the cheapest system did in all.
 
     Of a run that is kept without its weights, the row that it had, where that was no dearer.
-    With a note, empty where there is nothing to say: which systems have no such weights.
+    With remarks: which systems have no such weights, and what a reader of the rows should know.
     """
     seconds = {system.label: system.mean(lambda result: result.training.cpu_seconds) for system in systems}
     known = {label: value for label, value in seconds.items() if value}
     if len(known) < 2:
-        return [], ""
+        return [], []
     cheapest = min(known, key=known.__getitem__)
     budget = known[cheapest]
-    found, missing = [], []
+    precision = _precision(next(system for system in systems if system.label == cheapest))
+    found, missing, others = [], [], []
     for system in systems:
         if known.get(system.label, budget) <= budget:  # of this cost as a whole, or of none that is known
+            continue
+        if _precision(system) != precision:
+            others.append(system.label)
             continue
         earlier = [(result, _within(result, budget)) for result in system.results]
         if not all(row for _, row in earlier):
@@ -68,8 +72,14 @@ def equal_time(systems: Sequence[System]) -> tuple[list[Variant], str]:
                 checkpoint, training = row
                 folder = result.run_dir / "evaluation" / EQUAL_TIME
                 found.append(Variant(name, result, checkpoint, folder, (), training))
-    lacking = f"No row of equal time for {', '.join(missing)}: train with training.keep_every=N" if missing else ""
-    return found, lacking
+    said = [f"No row of equal time for {', '.join(missing)}: train with training.keep_every=N."] if missing else []
+    said += [f"No row of equal time for {', '.join(others)}: trained in another precision."] if others else []
+    said += ["Weights of equal time are from within a training whose learning rate was still to fall."] if found else []
+    return found, said
+
+
+def _precision(system: System) -> set[str | None]:
+    return {(result.training.settings or {}).get("precision") for result in system.results}
 
 
 def _within(result: Result, budget: float) -> tuple[Path, Training] | None:

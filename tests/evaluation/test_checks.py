@@ -72,3 +72,17 @@ def test_tokenized_hypotheses_are_pointed_out() -> None:
     lines = ["he comes ."] * 100
     assert any("tokenized" in warning for warning in warnings(lines, [lines], None, "13a"))
     assert warnings(lines[1:], [lines[1:]], None, "13a") == []
+
+
+@pytest.mark.parametrize(
+    ("source", "warned"),
+    [
+        ("昨天下午我们在河边看见一只老狗。", True),
+        ("เมื่อวานเราเห็นหมาแก่ริมแม่น้ำ", True),
+        ("어제 우리는 늙은 개를 보았다.", False),
+        ("we saw 日本 there", False),
+    ],
+)
+def test_sources_without_spaces_have_no_words_to_count(source: str, warned: bool) -> None:
+    said = [text for text in warnings(["a b c d"], [["a b c d"]], [source], "13a") if "without spaces" in text]
+    assert bool(said) == warned

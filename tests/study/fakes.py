@@ -49,7 +49,7 @@ def evaluation(system: str = "rnn", seed: int = 1, **changed: Any) -> dict[str, 
         "system": system,
         "run": system if seed == 1 else f"{system}-seed{seed}",
         "seed": seed,
-        "updates": 1450,
+        "updates": 1500,
         "parameters": SIZES[system],
         "test": {
             "name": "test",

@@ -10,8 +10,9 @@ from nmt.data.corpus import Pair, TestSet
 from nmt.errors import ConfigError
 from nmt.evaluation.lengths import source_length
 from nmt.study.figure import draw_view
+from nmt.study.notes import notes
 from nmt.study.protocol import compared
-from nmt.study.results import Result, System, Training
+from nmt.study.results import Result, System, Training, group
 from nmt.study.table import SIGNIFICANCE, grids
 from nmt.study.testing import EVERYTHING
 from nmt.study.training_text import TrainingText
@@ -118,13 +119,49 @@ def test_all_pairs_are_corrected_together(tmp_path):
     assert adjusted(every) >= adjusted(against)
 
 
+@pytest.mark.slow
+def test_among_many_pairs_a_large_difference_still_has_its_star(tmp_path):
+    """Of 1,000 resamples the smallest p is 1 in 1,001: 66 of those would not be small."""
+    reference = "the old dog sees a small house near that wood"
+    lines = {f"s{n:02}": ([reference] * (200 - 10 * n) + [reference[: 20 + n]] * 10 * n) for n in range(12)}
+    systems = [text_system(tmp_path, label, texts) for label, texts in lines.items()]
+    test = TestSet("test", [reference] * 200, [[reference] * 200])
+    found = compared(systems, [], known()._replace(test=test), choices(pairs="all", trials=99), RECORD)["significance"]
+    whole = [test for test in found["tests"] if test["bin"] == EVERYTHING]
+    assert len(whole) == 66
+    assert all(test["significant"] for test in whole if test["difference"] < -20)
+    assert (found["resamples"], found["trials"]) == (2640, 2640)
+
+
+def test_capped_outputs_are_counted_over_all_seeds(tmp_path):
+    report = report_of(systems_in(tmp_path, ("rnn",), seeds=2))
+    assert report["systems"][0]["capped"] == 6
+    assert "(capped) in all seeds: rnn 6." in "\n".join(notes(report, [], []))
+
+
+def test_seeds_stand_in_their_order(tmp_path):
+    results = systems_in(tmp_path, ("rnn",), seeds=3)[0].results
+    (system,) = group([results[2], results[0], results[1]])
+    assert [result.evaluation["seed"] for result in system.results] == [1, 2, 3]
+
+
+def test_of_several_references_each_system_has_the_nearest_in_length(tmp_path):
+    short, long = "one two three four", "one two three four five six seven eight nine ten"
+    test = TestSet("test", [short] * 9, [[short] * 9, [long] * 9])
+    systems = [text_system(tmp_path, label, [line] * 9) for label, line in (("a", short), ("b", long))]
+    report = compared(systems, [], known()._replace(test=test), choices(), RECORD)
+    tables = {grid.title: grid for grid in grids(report)}
+    tokens = [tables[f"{label} by source words"].rows[0][3] for label in "ab"]
+    assert tokens == ["36", "90"]
+
+
 def test_sentences_of_two_words_are_no_certainty(tmp_path):
     """BLEU is not defined where no line has four words: shown as such, without interval or star."""
     (system,) = systems_in(tmp_path, ("rnn",))
     test = TestSet("test", ["good day"] * 100, [["guten Tag"] * 100])
     systems = [
         System(label, (Result(system.results[0].evaluation, Training(), tmp_path, None, [text] * 100),))
-        for label, text in (("a", "guten Tag"), ("b", "schlechten Tag"))
+        for label, text in (("a", "guten Tag"), ("b", "schlechten Tag, sehr schlechten Tag"))
     ]
     report = compared(systems, [], known()._replace(test=test), choices(), RECORD)
     row = report["views"][0]["scores"]["a"][0]
@@ -132,6 +169,7 @@ def test_sentences_of_two_words_are_no_certainty(tmp_path):
     assert "no 4-gram" in row["note"]
     for test in report["significance"]["tests"]:
         assert (test["difference"], test["interval"], test["significant"]) == (None, None, False)
+        assert (test["p_bootstrap"], test["p_randomisation"], test["holm_bootstrap"]) == (None, None, None)
 
 
 def test_a_single_sentence_has_a_score_and_no_interval(tmp_path):
@@ -209,7 +247,9 @@ def test_training_lengths_are_shares_and_end_at_a_line():
     text = TrainingText([3, 5, 12, 40], [4, 5, 15, 90], None, 100)
     assert words.shares(text.lengths("words")) == [0.5, 0.25, 0.0]
     assert text.cap("words") == {"at": 40, "label": "longest in training: 40"}
-    assert TrainingText([3], [4], 50, 100).cap("deciles")["label"] == "trained up to 50 words"
+    # 50 words between spaces may be more tokens
+    limited = TrainingText([3, 56], [4, 60], 50, 100).cap("deciles")
+    assert limited == {"at": 56, "label": "longest in training: 56 (max_words=50)"}
     assert TrainingText([3], [95], None, 100).cap("pieces")["at"] == 100
     assert pieces.shares(text.lengths("pieces")) == [0.5, 0.0, 0.0]
 
@@ -237,7 +277,7 @@ def test_equal_time_takes_the_latest_weights_that_are_not_dearer(tmp_path):
         ("bahdanau at rnn's CPU time (2:00)", "update-0000750")
     ]
     assert (rows[0].training.updates, rows[0].training.cpu_seconds) == (750, 120.0)
-    assert "luong" in lacking
+    assert "luong" in lacking[0]
 
 
 def test_a_run_kept_without_weights_keeps_its_row_of_equal_time_while_that_is_no_dearer(tmp_path):
@@ -248,13 +288,21 @@ def test_a_run_kept_without_weights_keeps_its_row_of_equal_time_while_that_is_no
         file.write_text(json.dumps({"updates": updates}))
     rows, lacking = equal_time(systems)
     assert [(row.training.updates, row.folder.name) for row in rows] == [(750, "equal-time")]
-    assert "luong" in lacking
-    assert "bahdanau" not in lacking
+    assert "luong" in lacking[0]
+    assert "bahdanau" not in lacking[0]
+    assert "learning rate was still to fall" in lacking[1]
+
+
+def test_time_is_not_compared_across_precisions(tmp_path):
+    systems = systems_in(tmp_path, ("rnn", "bahdanau"))
+    systems[0].results[0].training.settings["precision"] = "bf16"
+    systems[1].results[0].training.settings["precision"] = "fp32"
+    assert equal_time(systems) == ([], ["No row of equal time for bahdanau: trained in another precision."])
 
 
 def test_what_costs_no_more_as_a_whole_lacks_no_row_of_equal_time(tmp_path):
     rnn = systems_in(tmp_path, ("rnn",))[0]
-    assert equal_time([rnn, System("copy", rnn.results)]) == ([], "")
+    assert equal_time([rnn, System("copy", rnn.results)]) == ([], [])
 
 
 def test_each_search_is_a_row_of_each_run(tmp_path):

@@ -198,10 +198,33 @@ def test_seeds_in_the_batching_are_no_difference(systems):
     assert fairness(systems)[2].startswith("Same batches")
 
 
-def test_other_precision_is_shouted(systems):
+def test_other_settings_that_differ_are_shouted(systems):
     for number, system in enumerate(systems):
-        system.results[0].training.settings["precision"] = "fp32" if number == 2 else "bf16"
-    assert fairness(systems)[3] == "PRECISION DIFFERS: rnn bf16, bahdanau bf16, luong fp32, transformer bf16."
+        settings = system.results[0].training.settings
+        settings["precision"] = "fp32" if number == 2 else "bf16"
+        settings["training"] = {"patience": number // 2, "log_every": number}
+        settings["cleaning"] = {"max_words": None}
+    systems[0].results[0].training.settings["training"]["monitor"] = "nll"  # a setting that older runs lack
+    assert fairness(systems)[4] == (
+        "OTHER SETTINGS DIFFER: precision (rnn bf16, bahdanau bf16, luong fp32, transformer bf16); "
+        "training.patience (rnn 0, bahdanau 0, luong 1, transformer 1)."
+    )
+
+
+def test_other_pairs_kept_of_one_text_are_other_data(systems):
+    data = systems[0].results[0].training.data
+    object.__setattr__(systems[0].results[0], "training", systems[0].results[0].training._replace(
+        data={**data, "train": {"kept": 5}}))  # fmt: skip
+    assert fairness(systems)[0].startswith("TRAINING DATA DIFFER: rnn 5 pairs, bahdanau 20,000 pairs")
+
+
+def test_weights_that_are_not_the_last_are_named(systems):
+    for system, update in zip(systems, (1000, 1500, 1450, 1500), strict=True):
+        system.results[0].evaluation["updates"] = update
+    assert fairness(systems)[1] == (
+        "Same updates for all: 1,500; the best weights in validation, which are evaluated, are of update: "
+        "rnn 1,000, luong 1,450."
+    )
 
 
 def test_a_system_alone_has_tables_and_nothing_to_test(tmp_path):
