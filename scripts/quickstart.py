@@ -12,7 +12,7 @@ PLAN = f"""\
 This will, in {environment.ROOT}:
   1. make .venv and install the versions of constraints.txt: {environment.INSTALL_TIME};
   2. train rnn, bahdanau, luong and transformer on the embedded corpus, two at a time with one thread each,
-     and evaluate them: about 10 minutes on two cores. The table and the figure's path end the output.
+     and evaluate them: 10 to 20 minutes on two cores. The table and the figure's path end the output.
 Ctrl-C at any time: the same command goes on from there and does only what is missing.
 """
 
