@@ -190,7 +190,8 @@ def _variants(
             row.checkpoint, cfg, handed, (*row.settings, f"output={row.folder.as_posix()}", "alignment.score=false")
         )
         own = Handed((), (*handed.evaluate, *row.settings))
-        if not comparison.is_evaluated(row.folder, test, row.checkpoint, settings, own):
+        wanted = compose("evaluate", [readable_override(one) for one in own.evaluate]) if row.settings else settings
+        if not comparison.is_evaluated(row.folder, test, row.checkpoint, wanted, own):
             jobs.append(Job(name, (step,), logs / f"{file_name(name)}.log"))
     failed = _run(jobs, cfg)
     if failed:

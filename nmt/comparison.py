@@ -18,6 +18,7 @@ from nmt.run_directory import UNFINISHED, differences, portable, read_config, re
 from nmt.study.arguments import Handed
 from nmt.study.jobs import Step
 from nmt.test_sets import Test, read_test, run_tests, wanted_tests
+from nmt.training.kept import SUFFIX
 
 ELSEWHERE = ("test.", "evaluate.", "alignment.score=", "ter=", "data_dir=")  # change no translation of a set
 KEPT = 10  # checkpoints kept of a training, for rows of equal time
@@ -110,21 +111,21 @@ def sweeps(wanted: Sequence[Wanted], launcher: str, at_once: int, handed: Handed
 
 
 def is_evaluated(folder: Path, test: Test, checkpoint: Path, settings: DictConfig, handed: Handed) -> bool:
-    """There is an evaluation with the usual settings, newer than the weights (a run kept without them is as it is).
+    """There is an evaluation with these settings, newer than the weights (a run kept without them is as it is).
 
-    With settings of the user's own nmt.evaluate is asked: it translates again only where it must.
+    With settings of the user's own nmt.evaluate is asked: it translates again only where it must, if it can.
     """
     file = folder / f"{test.set.name}.json"
-    if any(not own.startswith(ELSEWHERE) for own in handed.evaluate):
+    weights = [checkpoint] if checkpoint.suffix == SUFFIX else list(checkpoint.glob(f"*{SUFFIX}"))
+    if weights and any(not own.startswith(ELSEWHERE) for own in handed.evaluate):
         return False
     unaligned = test.set.alignments is not None and not (folder / f"{test.set.name}.alignment.json").exists()
-    if not file.is_file() or (unaligned and checkpoint.is_dir() and any(checkpoint.glob("*.safetensors"))):
+    if not file.is_file() or (unaligned and checkpoint.is_dir() and weights):
         return False
     search = json.loads(file.read_text(encoding="utf-8")).get("search") or {}
     if any(key != "n_best" and settings[key] != value for key, value in search.items() if key in settings):
         return False
     made = file.stat().st_mtime
-    weights = [checkpoint] if checkpoint.is_file() else checkpoint.glob("*.safetensors")
     return all(made >= one.stat().st_mtime for one in weights)
 
 
