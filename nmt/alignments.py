@@ -55,14 +55,17 @@ class EvaluationSettings(AlignmentSettings):
 
     score: bool = True
     links: str | None = None
+    links_base: int | None = 0
     gold: str | None = None
     base: int | None = None
     reverse: bool = False
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if self.base not in (None, 0, 1) or isinstance(self.base, bool):
-            raise ConfigError(f"alignment.base={self.base}: give 0, 1 or null")
+        for name in ("base", "links_base"):
+            value = getattr(self, name)
+            if value not in (None, 0, 1) or isinstance(value, bool):
+                raise ConfigError(f"alignment.{name}={value}: give 0, 1 or null")
         if self.links and not self.gold:
             raise ConfigError("alignment.links=FILE are scored against alignment.gold=FILE; give both")
         for name in ("score", "reverse"):
@@ -94,8 +97,9 @@ def read_gold(test: Test, settings: EvaluationSettings) -> GoldAlignments | None
 
 def scored_links(test: Test, gold: GoldAlignments, settings: EvaluationSettings) -> dict[str, Any]:
     """Links of any aligner, from alignment.links, against gold ones: what `with_alignment` adds for a run's own."""
-    links = [made.possible for made in read_alignments(str(settings.links), *_word_counts(test), base=0)]
-    name = plain_name(str(settings.links))
+    file, base = str(settings.links), settings.links_base
+    links = [one.possible for one in read_alignments(file, *_word_counts(test), base, key="alignment.links_base")]
+    name = plain_name(file)
     facts = {"system": name, "way": "", "shift": 0, "default": True}
     lengths = [source_length(line) for line in test.set.sources]
     return {"system": name, "not_aligned": 0, "alignment": [_entry(facts, links, gold, lengths)], "record": record()}

@@ -5,6 +5,7 @@ Below a program there are only objects and plain values.
 
 import atexit
 import difflib
+import io
 import os
 import re
 import shutil
@@ -28,7 +29,7 @@ from nmt.progress import say
 # Values of these keys are names of files, directories or words, whatever characters they hold.
 _TEXT_KEY = re.compile(
     r"\+*(?:(?:[\w.]*\.)?(?:run_dir|data_dir|init_from|checkpoint|input|output|root|sentence|hypotheses|references|"
-    r"source|src|ref|attention_out|alignment_out|alignment\.(?:gold|links)|path|prepared|cache_dir|evaluate\.test|"
+    r"source|src|ref|attention_out|alignment_out|alignment\.(?:gold|links)|path|prepared|cache_dir|evaluate\.test|test\.name|target_language|baseline|"
     r"(?:train|valid|test)_(?:src|tgt|split)))$"
 )
 
@@ -62,6 +63,10 @@ def _run(name: str, main: Callable[[DictConfig], None]) -> int:
             main(cfg)
         except BrokenPipeError:  # the reader (head, less) has gone; nothing is wrong
             closed_pipe = True
+        except OSError as error:  # a full disk, a name that is too long, a device that went away
+            say(f"error: {error.filename or 'writing'}: {error.strerror or error}")
+            failures.append(("", 1))
+            closed_pipe = error.filename is None
         except (UserError, HydraException, OmegaConfBaseException) as error:
             about = HydraConfig.get()
             say(f"error: {_one_line(error)}")
@@ -71,6 +76,8 @@ def _run(name: str, main: Callable[[DictConfig], None]) -> int:
             failures.append((f"job {about.job.num} ({', '.join(about.overrides.task)})", _code(error)))
             raise  # an ordinary exception: the jobs after this one still run
 
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        sys.stdout.reconfigure(errors="backslashreplace")  # a terminal of another encoding loses no table
     try:
         sys.argv[1:] = [readable_override(argument) for argument in sys.argv[1:]]
         OmegaConf.register_new_resolver("nmt.scratch", _scratch, replace=True, use_cache=True)

@@ -18,7 +18,7 @@ from nmt.errors import ConfigError, UserError, require_whole
 from nmt.evaluation.significance import Resampling
 from nmt.evaluation.store import require_writable
 from nmt.run_directory import read_config
-from nmt.study.arguments import SEARCH, Handed, split_arguments
+from nmt.study.arguments import Handed, split_arguments
 from nmt.study.headline import Ends
 from nmt.study.jobs import Job, Step, child_environment, run_jobs
 from nmt.study.notes import notes
@@ -35,13 +35,14 @@ from nmt.test_sets import Test
 def compare(cfg: DictConfig, handed: Handed, typed: str) -> None:
     """typed is the command as the user gave it, for the record."""
     settings = compose("evaluate", [readable_override(one) for one in handed.evaluate])  # a mistyped one is refused now
+    comparison.require_kinds(cfg, settings)
     choices = _choices(cfg)
     _require_counts(cfg)
     wanted = comparison.wanted_runs(cfg, handed) if cfg.runs is None else []
     if cfg.runs is not None and handed.train:
         raise ConfigError(f"runs=... trains nothing, so {handed.train[0]} has no use; leave one of them away")
     listed = [Path(str(path)).expanduser() for path in comparison.listed(cfg.runs)] if not wanted else []
-    _require_use([*handed.evaluate, *map(str, comparison.listed(cfg.searches))], listed)
+    comparison.require_use([*handed.evaluate, *map(str, comparison.listed(cfg.searches))], listed)
     for path in dict.fromkeys(path for path in listed if listed.count(path) > 1):
         say(f"note: {path.as_posix()} stands in runs= more than once; it is compared once")
     paths = _names([one.run_dir for one in wanted] or listed)
@@ -76,16 +77,13 @@ def compare(cfg: DictConfig, handed: Handed, typed: str) -> None:
         raise UserError(f"{len(failed)} of {len(paths)} runs failed ({', '.join(failed)}); {shown}; see above")
 
 
-def _require_use(settings: Sequence[str], listed: Sequence[Path]) -> None:
-    """ConfigError for a setting of the search where nothing is there that could be translated again."""
-    useless = [one for one in settings if one.startswith(SEARCH)]
-    if useless and listed and all(path.is_file() for path in listed):
-        raise ConfigError(
-            f"{useless[0]} has no use: runs= names no run directory, and translations in files are taken as they are"
-        )
+PARTS = {"headline": "short", "bootstrap": "resamples", "report": "text"}  # an example of each
 
 
 def _choices(cfg: DictConfig) -> Choices:
+    for name, part in PARTS.items():
+        if not isinstance(cfg[name], DictConfig):
+            raise ConfigError(f"{name}={cfg[name]}: its parts are settings: {name}.{part}=...")
     if cfg.report.text not in ("all", "none"):
         raise ConfigError(f"report.text={cfg.report.text} is unknown: use all or none")
     short, long = (comparison.listed(cfg.headline[name]) for name in ("short", "long"))

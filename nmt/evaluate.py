@@ -11,13 +11,13 @@ from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from omegaconf import DictConfig
+from omegaconf import DictConfig, OmegaConf
 
 from nmt.alignments import EvaluationSettings, read_gold, scored_links, with_alignment
 from nmt.cli import program, say
 from nmt.data.corpus import TestSet
 from nmt.data.text import read_lines
-from nmt.errors import ConfigError, UserError
+from nmt.errors import ConfigError, UserError, require_flag, require_text
 from nmt.evaluation.bootstrap import Bootstrap
 from nmt.evaluation.checks import require_equal_counts
 from nmt.evaluation.report import alignment_lines, text_report
@@ -25,7 +25,7 @@ from nmt.evaluation.scores import Scores, score
 from nmt.evaluation.store import lines_sha256, read_stored, require_writable, to_json
 from nmt.files import file_sha256, write_text
 from nmt.record import record
-from nmt.test_sets import Test, paths, plain_name, read_test, run_tests, wanted_tests
+from nmt.test_sets import Test, paths, plain_name, read_test, require_one_column, run_tests, wanted_tests
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:  # torch takes seconds to import, and scoring files needs none
@@ -84,6 +84,10 @@ def evaluations(cfg: DictConfig) -> Iterator[dict[str, Any]]:
 
 def check_settings(cfg: DictConfig, checkpoints: Sequence[str], files: Sequence[str]) -> None:
     """ConfigError, before anything is computed, where the settings do not say what to score against what."""
+    for key in ("test.name", "source", "output", "target_language", "alignment.gold", "alignment.links"):
+        require_text(key, OmegaConf.select(cfg, key))
+    for key in ("ter", "force", "json", "evaluate.pool"):
+        require_flag(key, OmegaConf.select(cfg, key))
     if not checkpoints and not files:
         raise ConfigError("what to evaluate? give checkpoint=RUN, or hypotheses=FILE references=FILE")
     if checkpoints and files:
@@ -118,6 +122,7 @@ def check_settings(cfg: DictConfig, checkpoints: Sequence[str], files: Sequence[
 def evaluate_file(path: str, cfg: DictConfig, scoring: Scoring) -> dict[str, Any]:
     """Translations that someone else made."""
     references = paths(cfg.references, once=False)
+    require_one_column([*references, *([cfg.source] if cfg.source else [])])
     sources = list(read_lines(cfg.source)) if cfg.source else None
     texts = [list(read_lines(reference)) for reference in references]
     hypotheses = list(read_lines(path))

@@ -34,3 +34,8 @@ def file_sha256(path: Path) -> str:
     """SHA-256 of a file's bytes."""
     with path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def printable(name: str) -> str:
+    """A name that is no UTF-8 on disk, as text that can be written."""
+    return name.encode("utf-8", "backslashreplace").decode()

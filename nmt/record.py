@@ -11,6 +11,8 @@ import sys
 from pathlib import Path
 from typing import Any
 
+from nmt.files import printable
+
 
 def record() -> dict[str, Any]:
     """Facts that travel with every result."""
@@ -29,7 +31,7 @@ def record() -> dict[str, Any]:
 def command() -> str:
     """`python -m nmt.train …` as it was typed; absolute paths are cut to their last part."""
     typed = sys.orig_argv[1:]  # sys.argv is rewritten at the door (nmt/cli.py)
-    return " ".join(["python", *(_quoted(without_absolute_paths(argument)) for argument in typed)])
+    return printable(" ".join(["python", *(_quoted(without_absolute_paths(argument)) for argument in typed)]))
 
 
 def _quoted(argument: str) -> str:

@@ -123,9 +123,17 @@ def read_test(name: str | None, sources: Sequence[str], references: Sequence[str
             )
         parts = [read_test(None, [source], [reference]) for source, reference in zip(sources, references, strict=True)]
         return pooled(parts, name or "+".join(part.name for part in parts))
+    require_one_column([*sources, *references])
     texts = {path: list(read_lines(path)) for path in (*sources, *references)}
     require_equal_counts({path: len(lines) for path, lines in texts.items()})
     return TestSet(name or plain_name(sources[0]), texts[sources[0]], [texts[path] for path in references])
+
+
+def require_one_column(files: Sequence[str]) -> None:
+    """UserError for a table of both sides: its lines would be read as sentences."""
+    for path in files:
+        if path.removesuffix(".gz").endswith(".tsv"):
+            raise UserError(f"{path}: a .tsv holds both sides; give a file for each, for example from: cut -f1 {path}")
 
 
 def pooled(sets: Sequence[TestSet], name: str) -> TestSet:

@@ -39,7 +39,7 @@ NAMES = [
     "a b",
     "~/x",
 ]
-KEYS = ["run_dir", "checkpoint", "data.train_src", "+data.test_tgt", "init_from", "alignment.gold"]
+KEYS = ["run_dir", "checkpoint", "test.name", "data.train_src", "+data.test_tgt", "init_from", "alignment.gold"]
 NUMBERS = ["20261129", "1_1_1", "1e3", "007", "true"]
 
 

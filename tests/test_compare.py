@@ -108,6 +108,35 @@ def test_existing_runs_become_tables_figures_and_a_page(tmp_path, run_program, r
 STEMS = ("bleu_by_length", "bleu_by_length_deciles", "learning_curves")
 
 
+def test_nothing_named_is_not_everything():
+    with pytest.raises(ConfigError, match="runs= is empty"):
+        split_arguments(["runs=", "test.src=t.en"], OWN)
+
+
+@pytest.mark.slow
+def test_a_run_without_weights_keeps_the_row_of_its_search(runs, tmp_path, run_program):
+    kept = tmp_path / "runs" / "rnn" / "evaluation"
+    (kept / "beam=1").mkdir()
+    for name in ("test.json", "test.hyp.txt"):
+        (kept / "beam=1" / name).write_bytes((kept / name).read_bytes())
+    greedy = json.loads((kept / "test.json").read_text())
+    greedy["search"]["beam"] = 1
+    (kept / "beam=1" / "test.json").write_text(json.dumps(greedy))
+    done = run_program("compare", "runs=runs/rnn", "searches=beam=1", "output=out", *FEW)
+    assert done.returncode == 0, done.stderr
+    assert "rnn, beam=1" in done.stdout
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["sp\udce4ss.hyp", "\u4e2d" * 75 + ".hyp"])
+def test_any_file_name_may_stand_in_a_report_and_any_terminal_shows_it(tmp_path, run_program, runs, monkeypatch, name):
+    (tmp_path / name).write_text("".join(f"{line}\n" for line in translations("luong")))
+    monkeypatch.setenv("PYTHONIOENCODING", "ascii")
+    done = run_program("compare", f"runs=[runs/rnn,'{name}']", "output=out", *FEW)
+    assert done.returncode == 0, done.stderr
+    assert (tmp_path / "out" / "comparison.html").exists()
+
+
 @pytest.mark.parametrize("useless", ["beam=1", "searches=[beam=1]"])
 def test_a_search_has_no_use_where_nothing_can_be_translated_again(runs, tmp_path, monkeypatch, useless):
     monkeypatch.chdir(tmp_path)
@@ -195,6 +224,12 @@ def test_different_test_sets_are_refused_in_one_line(tmp_path, run_program, runs
         ("report.explorer=-1", "report.explorer=-1: give a whole number, 0 or more"),
         ("jobs=two", "jobs=two: give a whole number, 1 or more"),
         ("bootstrap.trials=0", "bootstrap.trials"),
+        ("bootstrap=null", "its parts are settings"),
+        ("headline=5", "its parts are settings"),
+        ("output=[a,b]", "output=.*give one name"),
+        ("target_language=[fr,de]", "target_language=.*give one name"),
+        ("equal_time=no", "equal_time=no: give true or false"),
+        ("ter=maybe", "ter=maybe: give true or false"),
     ],
 )
 def test_a_setting_that_means_nothing_is_refused(wrong, said):

@@ -15,6 +15,7 @@ from nmt.cli import conf_dir
 from nmt.errors import ConfigError, UserError
 from nmt.evaluate import evaluations
 from nmt.test_sets import read_test, wanted_tests
+from tests.conftest import program_environment
 from tests.study.fakes import write_run
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -220,3 +221,48 @@ def test_links_of_another_aligner_are_scored_and_a_wrong_base_is_found_out(
     assert said in done.stdout + done.stderr
     assert "Traceback" not in done.stderr
     assert ("is read as counted from 1" in done.stderr) == (base == "alignment.base=null")
+
+
+@pytest.mark.slow
+def test_links_may_be_counted_from_1_too(tmp_path, run_program):
+    for name, text in A1.items():
+        (tmp_path / name).write_text(text, encoding="utf-8")
+    both = ("alignment.links=gold1", "alignment.gold=gold1", "alignment.base=1", "test.src=s", "test.ref=t")
+    assert "AER 0.0" in run_program("evaluate", *both, "alignment.links_base=1").stdout
+    assert "alignment.links_base=1" in run_program("evaluate", *both).stderr
+
+
+@pytest.mark.parametrize(
+    ("setting", "said"),
+    [
+        ("source=[a,b]", "source=.*give one name"),
+        ("test.name=[a,b]", "test.name=.*give one name"),
+        ("target_language=1", "target_language=1: give one name"),
+        ("ter=no", "ter=no: give true or false"),
+    ],
+)
+def test_a_setting_of_another_kind_is_refused(setting: str, said: str) -> None:
+    with pytest.raises(ConfigError, match=said):
+        evaluate("hypotheses=h", "references=r", setting)
+
+
+def test_a_table_of_both_sides_is_not_read_as_sentences(tmp_path: Path) -> None:
+    write(h="a b c d\n", **{"pairs.tsv": "a b c d\te f g h\n"})
+    with pytest.raises(UserError, match=r"pairs\.tsv: a \.tsv holds both sides"):
+        evaluate("hypotheses=h", "references=pairs.tsv")
+    with pytest.raises(UserError, match=r"pairs\.tsv: a \.tsv holds both sides"):
+        read_test(None, ["pairs.tsv"], ["h"])
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs /dev/full")
+@pytest.mark.slow
+def test_a_full_disk_under_standard_output_is_one_line(tmp_path: Path) -> None:
+    write(h="a b c d\n")
+    with open("/dev/full", "w") as full:
+        done = subprocess.run(
+            [sys.executable, "-m", "nmt.evaluate", "hypotheses=h", "references=h"],
+            stdout=full, stderr=subprocess.PIPE, text=True, env=program_environment(),
+        )  # fmt: skip
+    assert done.returncode == 1
+    assert "No space left" in done.stderr
+    assert "Traceback" not in done.stderr

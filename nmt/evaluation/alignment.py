@@ -72,19 +72,25 @@ def by_length(
 
 
 def read_alignments(
-    path: str, sources: Sequence[int], targets: Sequence[int], base: int | None = None, reverse: bool = False
+    path: str,
+    sources: Sequence[int],
+    targets: Sequence[int],
+    base: int | None = None,
+    reverse: bool = False,
+    key: str = "alignment.base",
 ) -> list[Gold]:
     """Lines of links `i-j` (sure) and `ipj` or `i?j` (possible), between pairs of so many words.
 
     Words are counted from `base`; None: from 0 where a 0 occurs, from 1 (and that is said) where the number of
     some sentence's words does. In a `reverse` file i is the target word. UserError with file and line for
-    what is no link, or links words that are not there; for a file whose base cannot be told; for unequal counts.
+    what is no link, or links words that are not there; for a file whose base cannot be told (`key` is the setting
+    that says it); for unequal counts.
     """
     lines = list(read_lines(path))
     require_equal_counts({path: len(lines), "the sources": len(sources), "the targets": len(targets)})
     parsed = [_parse(path, number, line) for number, line in enumerate(lines, start=1)]
     sizes = list(zip(targets, sources, strict=True) if reverse else zip(sources, targets, strict=True))
-    base = _base(path, parsed, sizes, base)
+    base = _base(path, parsed, sizes, base, key)
     gold = []
     for number, (links, size) in enumerate(zip(parsed, sizes, strict=True), start=1):
         for link in links:
@@ -113,14 +119,16 @@ def _parse(path: str, number: int, line: str) -> list[_Written]:
     return links
 
 
-def _base(path: str, lines: Sequence[Sequence[_Written]], sizes: Sequence[tuple[int, int]], base: int | None) -> int:
+def _base(
+    path: str, lines: Sequence[Sequence[_Written]], sizes: Sequence[tuple[int, int]], base: int | None, key: str
+) -> int:
     """What the words are counted from; said aloud where it is a guess, or looks wrong."""
     if not any(lines):
         return base or 0
     has_zero = any(0 in link[:2] for links in lines for link in links)
     if base is not None:
         if base == 0 and not has_zero:
-            say(f"warning: index 0 never occurs in {path}; if its words are counted from 1: alignment.base=1")
+            say(f"warning: index 0 never occurs in {path}; if its words are counted from 1: {key}=1")
         return base
     if has_zero:
         return 0
@@ -128,7 +136,7 @@ def _base(path: str, lines: Sequence[Sequence[_Written]], sizes: Sequence[tuple[
         say(f"warning: {path} is read as counted from 1: index 0 never occurs, the number of a sentence's words does")
         return 1
     first = next(number for number, links in enumerate(lines, start=1) if links)
-    raise UserError(f"{path}: line {first}: are words counted from 0 or from 1? Give alignment.base=0 or 1")
+    raise UserError(f"{path}: line {first}: are words counted from 0 or from 1? Give {key}=0 or 1")
 
 
 def _moved(links: Iterable[_Written], base: int, reverse: bool) -> frozenset[Link]:

@@ -47,6 +47,8 @@ def split_arguments(arguments: Sequence[str], own: Iterable[str]) -> tuple[list[
         key = re.split(r"[=@]", argument.lstrip("+~"), maxsplit=1)[0]
         if argument.startswith("-") or ("=" not in argument and not argument.startswith("~")):
             mine.append(argument)  # a flag, or the value of one
+        elif argument == "runs=":  # of an unset variable; nothing named is not all of it
+            raise ConfigError("runs= is empty: name run directories or files of translations")
         elif key in ELSEWHERE:
             raise ConfigError(f"{argument}: here it is {ELSEWHERE[key]}")
         elif key.split(".")[0] in FOR_EVALUATE and key != "evaluate.valid":

@@ -14,6 +14,9 @@ if TYPE_CHECKING:
     from nmt.decoding.translator import Translator
 
 
+LONGEST = 120  # bytes of a label in a file name
+
+
 class Pictures(NamedTuple):
     """Files by system, and what a user should know of those that are not there."""
 
@@ -40,8 +43,8 @@ def draw_pictures(systems: Sequence[tuple[str, "Translator"]], example: Example,
 
 
 def file_name(label: str) -> str:
-    """A label without what file names may not hold."""
-    return re.sub(r"[^\w.-]+", "-", label)
+    """A label without what file names may not hold, and short enough for any file system, with an ending."""
+    return re.sub(r"[^\w.-]+", "-", label).encode()[:LONGEST].decode(errors="ignore")
 
 
 def file_names(labels: Sequence[str]) -> list[str]:

@@ -20,6 +20,7 @@ from nmt.errors import UserError
 from nmt.evaluation.checks import require_equal_counts, warnings
 from nmt.evaluation.metrics import corpus_ter, tokenization
 from nmt.evaluation.store import lines_sha256, read_stored
+from nmt.files import printable
 
 SEED_SUFFIX = re.compile(r"-seed\d+$")
 
@@ -94,8 +95,9 @@ def names_of(paths: Sequence[Path]) -> dict[Path, str]:
     while start + end < shortest - 1 and len({own[-1 - end] for own in different}) == 1:
         end += 1
     names = {path: ".".join(own[start : len(own) - end]) for path, own in parts.items()}
+    names = {path: printable(name) for path, name in names.items()}
     taken = Counter((path.parent, name) for path, name in names.items())
-    return {path: name if taken[path.parent, name] == 1 else path.name for path, name in names.items()}
+    return {path: name if taken[path.parent, name] == 1 else printable(path.name) for path, name in names.items()}
 
 
 def read_result(path: Path, test: TestSet, name: str = "", language: str = "", ter: bool = True) -> Result:
