@@ -32,7 +32,7 @@ def pytest_arguments(everything: bool, given: list[str], cpus: int) -> list[str]
         chosen += ["--durations=15"]
     # A file's tests share what its fixtures have trained, hence loadfile; a debugger wants a single process.
     if cpus > 1 and not {"--pdb", "--trace", "-s"} & set(given):
-        chosen += ["-n", str(min(cpus, 8)), "--dist", "loadfile"]
+        chosen += ["-n", str(min(cpus, 8)), "--dist", "loadfile", "--no-loadscope-reorder"]
     return chosen + given
 
 

@@ -24,7 +24,12 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # started in the backgrou
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
+# Files that begin first, so that none of them runs alone on one of several processors at the end.
+LONGEST = ("test_learning.py", "test_wheel.py", "test_compare.py", "test_train.py")
+
+
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    items.sort(key=lambda item: item.path.name not in LONGEST)
     if torch.cuda.is_available():
         return
     for item in items:
