@@ -63,10 +63,6 @@ def _run(name: str, main: Callable[[DictConfig], None]) -> int:
             main(cfg)
         except BrokenPipeError:  # the reader (head, less) has gone; nothing is wrong
             closed_pipe = True
-        except OSError as error:  # a full disk, a name that is too long, a device that went away
-            say(f"error: {error.filename or 'writing'}: {error.strerror or error}")
-            failures.append(("", 1))
-            closed_pipe = error.filename is None
         except (UserError, HydraException, OmegaConfBaseException) as error:
             about = HydraConfig.get()
             say(f"error: {_one_line(error)}")
@@ -75,6 +71,10 @@ def _run(name: str, main: Callable[[DictConfig], None]) -> int:
                 return
             failures.append((f"job {about.job.num} ({', '.join(about.overrides.task)})", _code(error)))
             raise  # an ordinary exception: the jobs after this one still run
+        except OSError as error:  # a full disk, a name that is too long (some of Hydra's are OSErrors too)
+            say(f"error: {error.filename or 'writing'}: {error.strerror or error}")
+            failures.append(("", 1))
+            closed_pipe = error.filename is None
 
     if isinstance(sys.stdout, io.TextIOWrapper):
         sys.stdout.reconfigure(errors="backslashreplace")  # a terminal of another encoding loses no table
