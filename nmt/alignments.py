@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from nmt.data.text import words
-from nmt.errors import ConfigError, UserError
+from nmt.errors import ConfigError, UserError, require_flag
 from nmt.evaluation.alignment import Gold, Link, by_length, pharaoh, quality, read_alignments, sure
 from nmt.evaluation.lengths import source_length
 from nmt.evaluation.store import lines_sha256, read_with_lines, require_writable, to_json
@@ -69,8 +69,7 @@ class EvaluationSettings(AlignmentSettings):
         if self.links and not self.gold:
             raise ConfigError("alignment.links=FILE are scored against alignment.gold=FILE; give both")
         for name in ("score", "reverse"):
-            if not isinstance(getattr(self, name), bool):
-                raise ConfigError(f"alignment.{name}={getattr(self, name)}: give true or false")
+            require_flag(f"alignment.{name}", getattr(self, name))
 
 
 class GoldAlignments(NamedTuple):

@@ -61,7 +61,7 @@ def test_the_vectorised_formula_is_sacrebleus(rows: list[tuple[int, ...]]) -> No
         assert score == pytest.approx(min(expected, 100), abs=1e-9)
 
 
-@pytest.mark.parametrize("resamples", [39, -1, 1.5])
+@pytest.mark.parametrize("resamples", [39, 0, -1, 1.5])
 def test_a_useless_number_of_resamples_is_refused(resamples: float) -> None:
     with pytest.raises(ConfigError, match=r"bootstrap\.resamples"):
         Bootstrap(resamples=resamples)  # type: ignore[arg-type]
