@@ -23,7 +23,7 @@ from hydra.types import RunMode
 from omegaconf import DictConfig, OmegaConf
 from omegaconf.errors import OmegaConfBaseException
 
-from nmt.errors import ConfigError, UserError
+from nmt.errors import ConfigError, UserError, require_flag, require_text
 from nmt.progress import say
 
 # Values of these keys are names of files, directories or words, whatever characters they hold.
@@ -120,6 +120,14 @@ def _scratch() -> str:
     path = tempfile.mkdtemp(prefix="nmt-sweep-")
     atexit.register(shutil.rmtree, path, ignore_errors=True)
     return path
+
+
+def require_kinds(cfg: DictConfig, texts: Sequence[str], flags: Sequence[str]) -> None:
+    """ConfigError for a list where one name belongs, or a word where true or false does."""
+    for key in texts:
+        require_text(key, OmegaConf.select(cfg, key))
+    for key in flags:
+        require_flag(key, OmegaConf.select(cfg, key))
 
 
 def readable_override(argument: str) -> str:

@@ -12,7 +12,7 @@ from hydra import compose
 from omegaconf import DictConfig
 
 from nmt import comparison, record
-from nmt.cli import conf_dir, program, readable_override, say
+from nmt.cli import conf_dir, program, readable_override, require_kinds, say
 from nmt.data.tokenizer import SOURCE_MODEL, Tokenizer, load_tokenizers
 from nmt.errors import ConfigError, UserError, require_whole
 from nmt.evaluation.significance import Resampling
@@ -35,7 +35,8 @@ from nmt.test_sets import Test
 def compare(cfg: DictConfig, handed: Handed, typed: str) -> None:
     """typed is the command as the user gave it, for the record."""
     settings = compose("evaluate", [readable_override(one) for one in handed.evaluate])  # a mistyped one is refused now
-    comparison.require_kinds(cfg, settings)
+    require_kinds(cfg, ("root", "output", "baseline", "launcher", "sentence"), ("equal_time", "draw_attention"))
+    require_kinds(settings, ("test.name", "target_language", "alignment.gold"), ("ter", "evaluate.pool"))
     choices = _choices(cfg)
     _require_counts(cfg)
     wanted = comparison.wanted_runs(cfg, handed) if cfg.runs is None else []

@@ -12,7 +12,7 @@ from omegaconf import DictConfig, OmegaConf
 
 from nmt.cli import readable_override
 from nmt.data.corpus import Corpus
-from nmt.errors import ConfigError, require_flag, require_text
+from nmt.errors import ConfigError
 from nmt.progress import say
 from nmt.run_directory import UNFINISHED, differences, portable, read_config, read_facts, read_status
 from nmt.study.arguments import SEARCH, Handed
@@ -32,18 +32,6 @@ class Wanted(NamedTuple):
     run_dir: Path
     overrides: tuple[str, ...]
     config: dict[str, Any]
-
-
-def require_kinds(cfg: DictConfig, settings: DictConfig) -> None:
-    """ConfigError for a list where one name belongs, or a word where true or false does."""
-    for key in ("root", "output", "baseline", "launcher", "sentence"):
-        require_text(key, cfg[key])
-    for key in ("test.name", "target_language", "alignment.gold"):
-        require_text(key, OmegaConf.select(settings, key))
-    for key in ("equal_time", "draw_attention"):
-        require_flag(key, cfg[key])
-    for key in ("ter", "evaluate.pool"):
-        require_flag(key, OmegaConf.select(settings, key))
 
 
 def require_use(settings: Sequence[str], listed: Sequence[Path]) -> None:

@@ -11,13 +11,13 @@ from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from omegaconf import DictConfig, OmegaConf
+from omegaconf import DictConfig
 
 from nmt.alignments import EvaluationSettings, read_gold, scored_links, with_alignment
-from nmt.cli import program, say
+from nmt.cli import program, require_kinds, say
 from nmt.data.corpus import TestSet
 from nmt.data.text import read_lines
-from nmt.errors import ConfigError, UserError, require_flag, require_text
+from nmt.errors import ConfigError, UserError
 from nmt.evaluation.bootstrap import Bootstrap
 from nmt.evaluation.checks import require_equal_counts
 from nmt.evaluation.report import alignment_lines, text_report
@@ -84,10 +84,8 @@ def evaluations(cfg: DictConfig) -> Iterator[dict[str, Any]]:
 
 def check_settings(cfg: DictConfig, checkpoints: Sequence[str], files: Sequence[str]) -> None:
     """ConfigError, before anything is computed, where the settings do not say what to score against what."""
-    for key in ("test.name", "source", "output", "target_language", "alignment.gold", "alignment.links"):
-        require_text(key, OmegaConf.select(cfg, key))
-    for key in ("ter", "force", "json", "evaluate.pool"):
-        require_flag(key, OmegaConf.select(cfg, key))
+    texts = ("test.name", "source", "output", "target_language", "alignment.gold", "alignment.links")
+    require_kinds(cfg, texts, flags=("ter", "force", "json", "evaluate.pool"))
     if not checkpoints and not files:
         raise ConfigError("what to evaluate? give checkpoint=RUN, or hypotheses=FILE references=FILE")
     if checkpoints and files:
