@@ -4,7 +4,7 @@ import json
 import platform
 
 from nmt import __version__
-from nmt.record import commit, machine, package_version
+from nmt.run import git_commit, machine_description, package_version
 
 PROGRAMS = {
     "prepare": "clean, encode a corpus:  python -m nmt.prepare data=wmt14_en_fr",
@@ -26,10 +26,10 @@ def main() -> None:
         json.dumps(
             {
                 "nmt": __version__,
-                "commit": commit(),
+                "commit": git_commit(),
                 "python": platform.python_version(),
                 "system": platform.platform(),
-                "machine": machine(),
+                "machine": machine_description(),
                 **{name: package_version(name) for name in packages},
             },
             indent=1,

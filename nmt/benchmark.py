@@ -1,69 +1,58 @@
-"""Program: how fast, and how well used, the parts are.      python -m nmt.benchmark suite=loading"""
+"""Program: time and memory of attention and of training.      python -m nmt.benchmark suite=attention"""
 
 from pathlib import Path
 from typing import Any
 
 import torch
-from hydra.core.hydra_config import HydraConfig
 from hydra.utils import instantiate
-from omegaconf import DictConfig, OmegaConf
 
-from nmt.benchmarks.suite import Bench, Suite
-from nmt.cli import program, say
-from nmt.corpora import prepared_corpus
-from nmt.data.batching import Batches, BatchingSettings
-from nmt.data.prepared import Prepared
-from nmt.errors import require_whole
-from nmt.evaluation.store import require_writable, to_json
-from nmt.files import write_text
-from nmt.record import record
+from nmt.benchmarks import BenchmarkSetup, BenchmarkSuite
+from nmt.cli import Composed, program, say
+from nmt.data.batching import Batches
+from nmt.data.preparation.prepared_corpus import PreparedCorpus, prepare_from_config
+from nmt.evaluation.stored import require_writable
 from nmt.run import build_model, choose_device, choose_precision
-from nmt.training.loop import Job, TrainingSettings
+from nmt.training.loop import Budget, TrainState
 from nmt.training.schedule import constant
+from nmt.training_settings import TrainConfig
 
 
 @program("benchmark")
-def main(cfg: DictConfig) -> None:
-    config: dict[str, Any] = OmegaConf.to_container(cfg, resolve=True)  # type: ignore[assignment]
-    choices = dict(HydraConfig.get().runtime.choices)
-    suite: Suite = instantiate(config["suite"])
-    output = Path(str(config["output"])).expanduser() if config["output"] else None
+def main(composed: Composed) -> None:
+    suite: BenchmarkSuite = instantiate(composed.config["suite"])
+    output = Path(composed.settings.output).expanduser() if composed.settings.output else None
     if output is not None:
         require_writable(output.parent)
-    if config["threads"] is not None:
-        require_whole("threads", config["threads"])
-        torch.set_num_threads(config["threads"])
-    device = choose_device(config["device"])
-    config["precision"] = choose_precision(config["precision"], device)
-    bench = Bench(
-        prepare=lambda: prepared_corpus(config),
-        job=lambda prepared, batches: _job(config, prepared, batches, device),
-        batching=BatchingSettings(**config["batching"]),
-        training=TrainingSettings(**config["training"]),
+    setup = benchmark_setup(composed.settings, composed.config)
+    report = suite.run(setup)
+    print(report.markdown(), end="", flush=True)
+    if output is not None:
+        groups = {name: composed.choices[name] for name in ("suite", "experiment", "size", "data")}
+        report.write(output, {**groups, "device": setup.device, "precision": setup.precision})
+
+
+def benchmark_setup(settings: TrainConfig, config: dict[str, Any]) -> BenchmarkSetup:
+    """What to measure, from the settings of nmt.train."""
+    if settings.threads is not None:
+        torch.set_num_threads(settings.threads)
+    device = choose_device(settings.device)
+    precision = choose_precision(settings.precision, device)
+
+    def make_state(prepared: PreparedCorpus, batches: Batches) -> TrainState:
+        torch.manual_seed(settings.seed)
+        model = build_model(config["model"], prepared.source.vocab_size, prepared.target.vocab_size).to(device)
+        optimizer = instantiate(config["optimizer"])(model.parameters())
+        return TrainState(model, optimizer, constant(), batches, Budget(None, ""), device, precision)
+
+    return BenchmarkSetup(
+        prepare=lambda: prepare_from_config(config, lambda: instantiate(config["data"])),
+        make_state=make_state,
+        batching=settings.batching,
+        training=settings.training,
         device=device,
-        precision=config["precision"],
+        precision=precision,
         say=say,
     )
-    report = suite.run(bench)
-    print(report.page(), end="", flush=True)
-    if output is not None:
-        made_with = {name: choices[name] for name in ("suite", "experiment", "size", "data")}
-        made = record()
-        facts = {**made_with, "device": device, "precision": config["precision"], **report.results, "record": made}
-        write_text(output, to_json(facts) + "\n")
-        origin = f"- Made {made['date']} at commit {str(made['commit'])[:18]} on {made['machine']}.\n"
-        write_text(output.with_suffix(".md"), report.page() + origin)
-        say(f"written: {output} and {output.with_suffix('.md')}")
-        if report.draw is not None:
-            report.draw(output.with_suffix(".png"))
-            say(f"written: {output.with_suffix('.png')}")
-
-
-def _job(config: dict[str, Any], prepared: Prepared, batches: Batches, device: str) -> Job:
-    torch.manual_seed(config["seed"])
-    model = build_model(config["model"], prepared.source.vocab_size, prepared.target.vocab_size).to(device)
-    optimizer = instantiate(config["optimizer"])(model.parameters())
-    return Job(model, optimizer, constant(), batches, None, device, config["precision"])
 
 
 if __name__ == "__main__":

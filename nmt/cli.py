@@ -1,4 +1,4 @@
-"""The door of every program: Hydra comes in here, and errors go out as one line.
+"""Entry of every program: Hydra composes the settings, their declarations check them, and errors leave as one line.
 
 Below a program there are only objects and plain values.
 """
@@ -12,8 +12,8 @@ import shutil
 import sys
 import tempfile
 from collections.abc import Callable, Sequence
-from pathlib import Path
-from typing import Any
+from functools import cache
+from typing import Any, NamedTuple
 
 import hydra
 from hydra.core.hydra_config import HydraConfig
@@ -23,53 +23,55 @@ from hydra.types import RunMode
 from omegaconf import DictConfig, OmegaConf
 from omegaconf.errors import OmegaConfBaseException
 
-from nmt.errors import ConfigError, UserError, require_flag, require_text
+from nmt.cli_help import print_help
+from nmt.errors import ConfigError, UserError
 from nmt.progress import say
+from nmt.schema import Declared, check, conf_dir, declared_settings, is_text
+from nmt.settings import PROGRAMS
 
-# Values of these keys are names of files, directories or words, whatever characters they hold.
-_TEXT_KEY = re.compile(
-    r"\+*(?:(?:[\w.]*\.)?(?:run_dir|data_dir|init_from|checkpoint|input|output|root|sentence|hypotheses|references|"
-    r"source|src|ref|attention_out|alignment_out|alignment\.(?:gold|links)|path|prepared|cache_dir|evaluate\.test|test\.name|target_language|baseline|"
-    r"(?:train|valid|test)_(?:src|tgt|split)))$"
-)
-
-
-def conf_dir() -> str:
-    """The configuration shipped with the program: inside the wheel, or beside the package in a checkout."""
-    package = Path(__file__).resolve().parent
-    inside = package / "conf"
-    return str(inside if inside.is_dir() else package.parent / "conf")
+SWEPT_KEYS = "NMT_SWEPT_KEYS"  # environment of a sweep's jobs: the settings in which they differ
+VALUE_FLAGS = {"--cfg", "-c", "--package", "-p", "--config-name", "-cn", "--config-dir", "-cd", "--info", "-i"}
+PLAIN_FLAGS = {"--help", "-h", "--hydra-help", "--version", "--multirun", "-m", "--run", "-r", "--resolve"}
 
 
-def program(name: str) -> Callable[[Callable[[DictConfig], None]], Callable[[], None]]:
-    """Decorate a program's main(cfg) with conf/<name>.yaml, readable errors and exit codes 0, 1, 2 or 130."""
+class Composed(NamedTuple):
+    """What a program is started with."""
 
-    def decorate(main: Callable[[DictConfig], None]) -> Callable[[], None]:
+    settings: Any  # the declared class of the program
+    config: dict[str, Any]  # the same as plain values, as config.yaml keeps them
+    choices: dict[str, str]  # of the groups: model=bahdanau, ...
+    swept: tuple[str, ...]  # in a sweep the overrides in which its jobs differ
+
+
+def program(name: str) -> Callable[[Callable[[Composed], None]], Callable[[], None]]:
+    """Decorate a program's main with conf/<name>.yaml, checked settings, readable errors, exit codes 0, 1, 2 or 130."""
+
+    def decorate(main: Callable[[Composed], None]) -> Callable[[], None]:
         def entry() -> None:
-            sys.exit(_run(name, main))
+            sys.exit(_run_program(name, main))
 
         return entry
 
     return decorate
 
 
-def _run(name: str, main: Callable[[DictConfig], None]) -> int:
+def _run_program(name: str, main: Callable[[Composed], None]) -> int:
     failures: list[tuple[str, int]] = []
     closed_pipe = False
 
     def task(cfg: DictConfig) -> None:
         nonlocal closed_pipe
         try:
-            main(cfg)
+            main(composed(name, cfg))
         except BrokenPipeError:  # the reader (head, less) has gone; nothing is wrong
             closed_pipe = True
         except (UserError, HydraException, OmegaConfBaseException) as error:
-            about = HydraConfig.get()
-            say(f"error: {_one_line(error)}")
-            if about.mode != RunMode.MULTIRUN:
+            hydra_config = HydraConfig.get()
+            say(f"error: {_one_line(error, name)}")
+            if hydra_config.mode != RunMode.MULTIRUN:
                 failures.append(("", _code(error)))
                 return
-            failures.append((f"job {about.job.num} ({', '.join(about.overrides.task)})", _code(error)))
+            failures.append((f"job {hydra_config.job.num} ({', '.join(hydra_config.overrides.task)})", _code(error)))
             raise  # an ordinary exception: the jobs after this one still run
         except OSError as error:  # a full disk, a name that is too long (some of Hydra's are OSErrors too)
             say(f"error: {error.filename or 'writing'}: {error.strerror or error}")
@@ -79,24 +81,42 @@ def _run(name: str, main: Callable[[DictConfig], None]) -> int:
     if isinstance(sys.stdout, io.TextIOWrapper):
         sys.stdout.reconfigure(errors="backslashreplace")  # a terminal of another encoding loses no table
     try:
-        sys.argv[1:] = [readable_override(argument) for argument in sys.argv[1:]]
+        arguments = [readable_override(argument) for argument in _require_overrides(sys.argv[1:], name)]
+        if set(arguments) & {"--help", "-h"}:
+            print_help(name, _with_an_experiment(name, arguments))
+            return 0
+        sys.argv[1:] = _for_sweep(_with_an_experiment(name, arguments))
         OmegaConf.register_new_resolver("nmt.scratch", _scratch, replace=True, use_cache=True)
-        # one kernel is kept for each shape of a bf16 product, 1,024 of them by default: gigabytes, and no faster
+        # oneDNN keeps a kernel for each shape of a bf16 product, 1,024 of them by default: gigabytes, and no faster
         os.environ.setdefault("ONEDNN_PRIMITIVE_CACHE_CAPACITY", "64")
         os.environ["HYDRA_FULL_ERROR"] = "1"  # Hydra raises instead of printing and exiting: we print one line
-        hydra.main(version_base="1.3", config_path=conf_dir(), config_name=name)(task)()
+        hydra.main(version_base="1.3", config_path=str(conf_dir()), config_name=name)(task)()
     except KeyboardInterrupt:
         say("interrupted")
         return 130
+    except BrokenPipeError:
+        closed_pipe = True
     except (UserError, HydraException, OmegaConfBaseException) as error:
         if not failures:
-            say(f"error: {_one_line(error)}")
+            say(f"error: {_one_line(error, name)}")
             return _code(error)
     if closed_pipe:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # so that no flush at exit fails again
-    if failures and _sweeps(sys.argv):
+    if failures and _is_sweep(sys.argv):
         say(f"error: {len(failures)} of the jobs failed: " + "; ".join(job for job, _ in failures))
     return max((code for _, code in failures), default=0)
+
+
+def composed(name: str, cfg: DictConfig) -> Composed:
+    """The checked settings of a program. ConfigError for a wrong value, before anything is read or written."""
+    missing = [str(key) for key in OmegaConf.missing_keys(cfg)]
+    if missing:
+        raise ConfigError(f"{missing[0]}=... is needed")
+    config: dict[str, Any] = OmegaConf.to_container(cfg, resolve=True)  # type: ignore[assignment]
+    hydra_config = HydraConfig.get()
+    keys = os.environ.get(SWEPT_KEYS, "").split() if hydra_config.mode == RunMode.MULTIRUN else []
+    swept = [one for one in hydra_config.overrides.task if _key_of(one) in keys]
+    return Composed(check(PROGRAMS[name], config), config, dict(hydra_config.runtime.choices), tuple(swept))
 
 
 def _code(error: BaseException) -> int:
@@ -111,37 +131,98 @@ def _user_error(error: BaseException | None) -> UserError | None:
     return error
 
 
-def _sweeps(arguments: Sequence[str]) -> bool:
+def _is_sweep(arguments: Sequence[str]) -> bool:
     return "-m" in arguments or "--multirun" in arguments
 
 
+def _for_sweep(arguments: list[str]) -> list[str]:
+    """Tells the jobs of a sweep, whatever launcher starts them, in which settings they differ."""
+    if not _is_sweep(arguments):
+        return arguments
+    overrides = [one for one in arguments if "=" in one and not one.startswith("-")]
+    parsed = OverridesParser.create().parse_overrides(overrides)
+    keys = [one.key_or_group for one in parsed if one.is_sweep_override() and not one.is_hydra_override()]
+    return [*arguments, f'+hydra.job.env_set.{SWEPT_KEYS}="{" ".join(keys)}"']
+
+
+def _with_an_experiment(name: str, arguments: list[str]) -> list[str]:
+    """Help and --cfg work without an experiment: they show those of bahdanau."""
+    shows = {"--help", "-h", "--cfg", "-c", "--info", "-i"} & set(arguments)
+    is_chosen = any(argument.startswith("experiment=") for argument in arguments)
+    return [*arguments, "experiment=bahdanau"] if name == "train" and shows and not is_chosen else arguments
+
+
 def _scratch() -> str:
-    """A folder that goes away: Hydra's sweeper wants one to write multirun.yaml to."""
+    """A temporary folder: Hydra's sweeper wants one to write multirun.yaml to."""
     path = tempfile.mkdtemp(prefix="nmt-sweep-")
     atexit.register(shutil.rmtree, path, ignore_errors=True)
     return path
 
 
-def require_kinds(cfg: DictConfig, texts: Sequence[str], flags: Sequence[str]) -> None:
-    """ConfigError for a list where one name belongs, or a word where true or false does."""
-    for key in texts:
-        require_text(key, OmegaConf.select(cfg, key))
-    for key in flags:
-        require_flag(key, OmegaConf.select(cfg, key))
+def _require_overrides(arguments: Sequence[str], name: str) -> list[str]:
+    """ConfigError, with what to type, for a word that is no key=value and for a flag of another program's style."""
+    takes_value = False
+    for index, argument in enumerate(arguments):
+        if takes_value or argument in VALUE_FLAGS:
+            takes_value = argument in VALUE_FLAGS and not takes_value
+        elif argument.startswith("-"):
+            flag = argument.split("=", 1)[0]
+            if flag not in VALUE_FLAGS | PLAIN_FLAGS and not flag.startswith(("-sc", "--shell", "--experimental")):
+                following = arguments[index + 1] if index + 1 < len(arguments) else "..."
+                value = argument.split("=", 1)[1] if "=" in argument else following
+                raise ConfigError(f"{flag}: settings are written key=value, {_meant_key(flag, name)}={value}")
+        elif "=" not in argument and not argument.startswith("~"):
+            groups = sorted({path.parent.name for path in conf_dir().rglob(f"{argument}.yaml")} - {conf_dir().name})
+            meant = " or ".join(f"{group}={argument}" for group in sorted(groups, key="experiment".__ne__))
+            raise ConfigError(
+                f"{argument}: settings are written key=value; " + (f"did you mean {meant}?" if meant else "see --help")
+            )
+        elif not _is_sweep(arguments):
+            _require_choice(argument)
+    return list(arguments)
+
+
+def _require_choice(argument: str) -> None:
+    """ConfigError where a group is given anything but a name."""
+    folder = conf_dir() / _key_of(argument)
+    value = argument.partition("=")[2]
+    is_name = re.fullmatch(r"[A-Za-z][\w-]*(/[\w-]+)*", value.strip("\"'")) and value not in (
+        "null",
+        "None",
+        "true",
+        "false",
+    )
+    if folder.is_dir() and not is_name:
+        names = sorted(path.relative_to(folder).with_suffix("").as_posix() for path in folder.rglob("*.yaml"))
+        raise ConfigError(f"{argument}: choose {folder.name}=NAME, one of: {', '.join(names)}")
+
+
+def _meant_key(flag: str, name: str) -> str:
+    """--max-updates -> training.max_updates"""
+    word = flag.lstrip("-").replace("-", "_")
+    keys = [one.key for one in declared_settings(PROGRAMS[name])]
+    last = {key.split(".")[-1]: key for key in reversed(keys)}
+    near = [word] if word in last or word in keys else difflib.get_close_matches(word, last, n=1)
+    return last.get(near[0], near[0]) if near else word
+
+
+def _key_of(argument: str) -> str:
+    """+data.parts.news.train_src=a.en -> data.parts.news.train_src"""
+    return re.split(r"[=@]", argument.lstrip("+~"), maxsplit=1)[0]
 
 
 def readable_override(argument: str) -> str:
     """The argument as Hydra's grammar reads it. ConfigError with the text to type where it cannot be read.
 
-    Names of files and directories are quoted here, so that `données.en`, `fr#1.fr` or a folder called
-    20261129 need no quotes of the user's; `None` and nothing are read as null.
+    Names and texts are quoted here, so that `données.en`, `fr#1.fr` or a folder called 20261129 need no quotes of the
+    user's; `None` and nothing are read as null.
     """
     if argument.startswith("-") or "=" not in argument:
         return argument
     key, value = argument.split("=", 1)
     if value in ("None", ""):
         return f"{key}=null"
-    if _TEXT_KEY.match(key) and value != "null" and not _is_structured(value):
+    if value != "null" and _is_text_key(_key_of(argument)) and not _is_structured(value):
         return f"{key}={_quoted(value)}"
     try:
         OverridesParser.create().parse_override(argument)
@@ -151,6 +232,31 @@ def readable_override(argument: str) -> str:
             f"{key}={value} cannot be read; quote the value, and the whole for the shell: '{suggestion}'"
         ) from None
     return argument
+
+
+@cache
+def _every_setting() -> dict[str, list[tuple[str, Declared]]]:
+    """Every key, with the programs that have it."""
+    settings: dict[str, list[tuple[str, Declared]]] = {}
+    for name, declared in PROGRAMS.items():
+        for one in declared_settings(declared):
+            settings.setdefault(one.key, []).append((name, one))
+    return settings
+
+
+@cache
+def _is_text_key(key: str) -> bool:
+    """Whether its values are names or texts, whatever characters they hold; also of a part of a mixture."""
+    settings = _every_setting()
+    if key in settings:
+        return all(is_text(declared.schema) for _, declared in settings[key])
+    alike = [
+        declared
+        for known, owners in settings.items()
+        for _, declared in owners
+        if known.endswith(f".{key.split('.')[-1]}")
+    ]
+    return "." in key and bool(alike) and all(is_text(declared.schema) for declared in alike)
 
 
 def _is_structured(value: str) -> bool:
@@ -163,7 +269,7 @@ def _is_structured(value: str) -> bool:
         except HydraException:
             return False
         return True
-    return "," in value and _sweeps(sys.argv)
+    return "," in value and _is_sweep(sys.argv)
 
 
 def _quoted(value: str) -> str:
@@ -172,18 +278,12 @@ def _quoted(value: str) -> str:
     return f'"{escaped}{chr(92) * trailing}"'
 
 
-def _one_line(error: BaseException) -> str:
-    """The message on one line; for an unknown key, the nearest known one."""
+def _one_line(error: BaseException, name: str) -> str:
+    """The message on one line; for an unknown key, the nearest declared one."""
     text = " ".join(str(_user_error(error) or error).split())
     unknown = re.search(r"Could not (?:override|append|delete) '([^']*)'|is not in struct full_key: (\S+)", text)
     if unknown:
-        full_key = unknown[1] or unknown[2]
-        known = _known_keys()
-        if full_key in known:
-            return f"what is chosen here has no setting {full_key}; it belongs to {' or '.join(known[full_key])}"
-        near = difflib.get_close_matches(full_key, known, n=1)
-        hint = f"did you mean {near[0]}?" if near else "see --cfg job for the keys there are"
-        return f"there is no setting {full_key}; {hint}"
+        return _unknown_key(unknown[1] or unknown[2], name)
     missing = re.search(r"You must specify '(\w+)', e\.g, \w+=<OPTION> Available options: (.*)", text)
     if missing:
         return f"choose {missing[1]}=NAME, one of: {', '.join(missing[2].split())}"
@@ -198,32 +298,22 @@ def _one_line(error: BaseException) -> str:
     return text
 
 
-def _known_keys() -> dict[str, list[str]]:
-    """Every dotted key of the shipped configuration, and the choices or programs that have it: ["model=luong"]."""
-    keys: dict[str, list[str]] = {}
-    root = Path(conf_dir())
-    for path in sorted(root.rglob("*.yaml")):
-        loaded: Any = OmegaConf.to_container(OmegaConf.load(path), resolve=False)
-        if not isinstance(loaded, dict):
-            continue
-        first = path.read_text(encoding="utf-8").split("\n", 1)[0]
-        package = "" if path.parent == root or "_global_" in first else path.parent.relative_to(root).as_posix()
-        if declared := re.match(r"# @package ([\w.]+)", first):
-            package = "" if declared[1] == "_global_" else declared[1]
-        place = path.relative_to(root)
-        if place.parts[0] == "experiment":  # it sets what others have
-            continue
-        owner = f"{place.parent.as_posix()}={path.stem}" if path.parent != root else f"nmt.{path.stem}"
-        for key in _flat(loaded, package.replace("/", ".")):
-            keys.setdefault(key, []).append(owner)
-    return keys
+def _unknown_key(key: str, name: str) -> str:
+    settings = _every_setting()
+    if key in settings:
+        owners = [
+            f"{one.key.rsplit('.', 1)[0].split('.')[-1]}={_option(one)}" if one.target else f"nmt {owner}"
+            for owner, one in settings[key]
+        ]
+        return f"what is chosen here has no setting {key}; it belongs to {' or '.join(dict.fromkeys(owners))}"
+    near = difflib.get_close_matches(key, settings, n=1)
+    hint = f"did you mean {near[0]}?" if near else f"see python -m nmt.{name} --help"
+    return f"there is no setting {key}; {hint}"
 
 
-def _flat(tree: dict[str, Any], prefix: str) -> list[str]:
-    keys = []
-    for key, value in tree.items():
-        if key in ("defaults", "hydra") or str(key).startswith("_"):
-            continue
-        name = f"{prefix}.{key}" if prefix else str(key)
-        keys += _flat(value, name) if isinstance(value, dict) else [name]
-    return keys
+def _option(declared: Declared) -> str:
+    """The choice of a group that builds the class which has a setting: luong."""
+    for path in sorted(conf_dir().rglob("*.yaml")):
+        if re.search(rf"^\s*_target_: {re.escape(declared.target)}$", path.read_text(encoding="utf-8"), re.MULTILINE):
+            return path.stem
+    return declared.target.rsplit(".", 1)[-1]

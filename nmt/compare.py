@@ -7,107 +7,85 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-import yaml
-from hydra import compose
-from omegaconf import DictConfig
-
-from nmt import comparison, record
-from nmt.cli import conf_dir, program, readable_override, require_kinds, say
+from nmt import experiments
+from nmt.cli import Composed, program, say
+from nmt.data.test_sets import EvaluationSet
 from nmt.data.tokenizer import SOURCE_MODEL, Tokenizer, load_tokenizers
-from nmt.errors import ConfigError, UserError, require_whole
-from nmt.evaluation.significance import Resampling
-from nmt.evaluation.store import require_writable
-from nmt.run_directory import read_config
-from nmt.study.arguments import Handed, split_arguments
-from nmt.study.headline import Ends
-from nmt.study.jobs import Job, Step, child_environment, run_jobs
-from nmt.study.notes import notes
-from nmt.study.pictures import Pictures, file_name
-from nmt.study.progress import watching
-from nmt.study.protocol import Choices, Known, compared
-from nmt.study.report import Texts, terminal, write_report
-from nmt.study.results import Result, System, alignments, group, is_text, names_of, read_result
-from nmt.study.training_text import TrainingText, training_text
-from nmt.study.variants import Variant, equal_time, other_searches
-from nmt.test_sets import Test
+from nmt.errors import ConfigError, UserError
+from nmt.evaluation.stored import require_writable
+from nmt.run import bottleneck_size, command_line, load_run, provenance, read_config
+from nmt.settings import CompareConfig, EvaluateConfig
+from nmt.study.arguments import ChildOverrides, split_arguments
+from nmt.study.attention_maps import AttentionPictures, draw_example_attention
+from nmt.study.explorer import explore_test_set
+from nmt.study.extra_rows import ExtraRow, equal_time, other_searches
+from nmt.study.headline import LengthGroups
+from nmt.study.job_progress import job_watcher
+from nmt.study.jobs import Job, JobStep, child_environment, run_jobs
+from nmt.study.length_views import TrainingLengths, training_lengths
+from nmt.study.remarks import remarks
+from nmt.study.report import StudyInputs, StudySettings, build_report
+from nmt.study.report_files import ReportTexts, file_name, terminal_report, write_report
+from nmt.study.results import Result, System, group_by_system, is_text, mean_alignments, read_result, text_names
+from nmt.study.samples import sample_outputs
 
 
-def compare(cfg: DictConfig, handed: Handed, typed: str) -> None:
-    """typed is the command as the user gave it, for the record."""
-    settings = compose("evaluate", [readable_override(one) for one in handed.evaluate])  # a mistyped one is refused now
-    require_kinds(cfg, ("root", "output", "baseline", "launcher", "sentence"), ("equal_time", "draw_attention"))
-    require_kinds(settings, ("test.name", "target_language", "alignment.gold"), ("ter", "evaluate.pool"))
+def compare(composed: Composed, children: ChildOverrides, command: str) -> None:
+    """`command` is the command line as the user typed it, for the report."""
+    cfg: CompareConfig = composed.settings
+    settings = experiments.evaluation_settings(children.evaluate)
     choices = _choices(cfg)
-    _require_counts(cfg)
-    wanted = comparison.wanted_runs(cfg, handed) if cfg.runs is None else []
-    if cfg.runs is not None and handed.train:
-        raise ConfigError(f"runs=... trains nothing, so {handed.train[0]} has no use; leave one of them away")
-    listed = [Path(str(path)).expanduser() for path in comparison.listed(cfg.runs)] if not wanted else []
-    comparison.require_use([*handed.evaluate, *map(str, comparison.listed(cfg.searches))], listed)
-    for path in dict.fromkeys(path for path in listed if listed.count(path) > 1):
+    planned = experiments.planned_runs(cfg, children) if cfg.runs is None else []
+    if cfg.runs is not None and children.train:
+        raise ConfigError(f"runs=... trains nothing, so {children.train[0]} has no use; leave one of them away")
+    run_paths = [Path(path).expanduser() for path in experiments.as_list(cfg.runs)] if not planned else []
+    experiments.require_translatable([*children.evaluate, *experiments.as_list(cfg.searches)], run_paths)
+    for path in dict.fromkeys(path for path in run_paths if run_paths.count(path) > 1):
         say(f"note: {path.as_posix()} stands in runs= more than once; it is compared once")
-    paths = _names([one.run_dir for one in wanted] or listed)
+    paths = _run_names([run.run_dir for run in planned] or run_paths)
     if not paths:
         raise ConfigError("nothing to compare: experiments, seeds or runs is an empty list")
-    run = comparison.told(wanted, list(paths))
-    test = comparison.test_of(settings, run)
+    info = experiments.run_info(planned, list(paths))
+    test = experiments.evaluation_set(settings, info)
     root = Path(cfg.root).expanduser() if cfg.root else next(iter(paths)).parent
     output = Path(cfg.output).expanduser() if cfg.output else root / "comparison"
     logs = output / "logs"
 
-    if cfg.launcher:
-        missing = [one for one in comparison.slowest_first(wanted, cfg) if not comparison.is_trained(one)]
-        _launch(missing, cfg, handed, logs)
-    todo = [(one.run_dir, _steps(one, test, settings, cfg, handed)) for one in comparison.slowest_first(wanted, cfg)]
-    todo += [(path, _evaluating(path, test, settings, cfg, handed)) for path in listed]
-    failed = _run(
-        [Job(paths[path], steps, logs / f"{file_name(paths[path])}.log") for path, steps in todo if steps], cfg
+    if cfg.launcher is not None:
+        missing = [run for run in experiments.slowest_first(planned, cfg) if not experiments.is_trained(run)]
+        _launch(missing, cfg.launcher, cfg, children, logs)
+    steps_left = [
+        (run.run_dir, _remaining_steps(run, test, settings, cfg, children))
+        for run in experiments.slowest_first(planned, cfg)
+    ]
+    steps_left += [(path, _remaining_evaluation(path, test, settings, cfg, children)) for path in run_paths]
+    failed = _run_jobs(
+        [Job(paths[path], steps, logs / f"{file_name(paths[path])}.log") for path, steps in steps_left if steps], cfg
     )
-    results = _results({path: name for path, name in paths.items() if name not in failed}, cfg, test, settings)
+    results = _read_results({path: name for path, name in paths.items() if name not in failed}, cfg, test, settings)
     if results:
         require_writable(output)
-        systems = group(results)
-        variants, said = _variants(systems, test, settings, cfg, handed, logs)
-        known = _known(systems, test, run)
-        report = compared(systems, variants, known, choices, {**record.record(), "command": typed})
-        report["failures"] = [f"{name}: {why}" for name, why in failed.items()]
-        report["notes"] = notes(report, report["failures"], said)
-        _write(report, systems, test, choices.ends, cfg, output)
+        systems = group_by_system(results)
+        extra_rows, missing_rows = _extra_rows(systems, test, settings, cfg, children, logs)
+        inputs = _study_inputs(systems, test, info)
+        report = build_report(systems, extra_rows, inputs, choices, {**provenance(), "command": command})
+        report["failures"] = [f"{name}: {error}" for name, error in failed.items()]
+        report["notes"] = remarks(report, report["failures"], missing_rows)
+        _write(report, systems, test, choices.groups, cfg, output)
     if failed:
-        shown = "the table is of the others" if results else "no system is left for a table"
-        raise UserError(f"{len(failed)} of {len(paths)} runs failed ({', '.join(failed)}); {shown}; see above")
+        rest = "the table is of the others" if results else "no system is left for a table"
+        raise UserError(f"{len(failed)} of {len(paths)} runs failed ({', '.join(failed)}); {rest}; see above")
 
 
-PARTS = {"headline": "short", "bootstrap": "resamples", "report": "text"}  # an example of each
+def _choices(cfg: CompareConfig) -> StudySettings:
+    short, long = cfg.headline.short, cfg.headline.long
+    assert short[0] is not None
+    assert short[1] is not None
+    assert long[0] is not None
+    return StudySettings(cfg.baseline, cfg.pairs, LengthGroups((short[0], short[1]), (long[0], long[1])), cfg.bootstrap)
 
 
-def _choices(cfg: DictConfig) -> Choices:
-    for name, part in PARTS.items():
-        if not isinstance(cfg[name], DictConfig):
-            raise ConfigError(f"{name}={cfg[name]}: its parts are settings: {name}.{part}=...")
-    if cfg.report.text not in ("all", "none"):
-        raise ConfigError(f"report.text={cfg.report.text} is unknown: use all or none")
-    short, long = (comparison.listed(cfg.headline[name]) for name in ("short", "long"))
-    for name, both in (("short", short), ("long", long)):
-        if len(both) != 2 or not isinstance(both[0], int) or not (both[1] is None or isinstance(both[1], int)):
-            raise ConfigError(f"headline.{name}={list(both)}: give two numbers of words, [FIRST,LAST]; null: no end")
-        if both[0] < 1 or (both[1] is not None and both[1] < both[0]):
-            raise ConfigError(f"headline.{name}={list(both)}: FIRST is 1 or more, and LAST not below it")
-    if short[1] is None or short[1] >= long[0]:
-        raise ConfigError(f"headline: short ({short}) must end before long ({long}) begins")
-    ends = Ends((short[0], short[1]), (long[0], long[1]))
-    return Choices(cfg.baseline, cfg.pairs, ends, Resampling(**cfg.bootstrap))
-
-
-def _require_counts(cfg: DictConfig) -> None:
-    require_whole("report.samples", cfg.report.samples, 0)
-    require_whole("report.explorer", cfg.report.explorer, 0)
-    require_whole("threads", cfg.threads)
-    if cfg.jobs is not None:
-        require_whole("jobs", cfg.jobs)
-
-
-def _names(paths: Sequence[Path]) -> dict[Path, str]:
+def _run_names(paths: Sequence[Path]) -> dict[Path, str]:
     """What a run is called in messages: its directory's name, or all of its path where two share that."""
     return {
         path: path.name if sum(other.name == path.name for other in set(paths)) == 1 else path.as_posix()
@@ -115,149 +93,175 @@ def _names(paths: Sequence[Path]) -> dict[Path, str]:
     }
 
 
-def _launch(wanted: Sequence[comparison.Wanted], cfg: DictConfig, handed: Handed, logs: Path) -> None:
-    """Trainings by one of Hydra's launchers; which of them fail is found out, and said, by the steps after it."""
+def _launch(
+    planned: Sequence[experiments.PlannedRun],
+    launcher: str,
+    cfg: CompareConfig,
+    children: ChildOverrides,
+    logs: Path,
+) -> None:
+    """Trainings by one of Hydra's launchers; the steps after it find out and report which of them failed."""
     jobs = [
-        Job(f"sweep {n}", (Step("training", command),), logs / f"sweep-{n}.log")
-        for n, command in enumerate(comparison.sweeps(wanted, cfg.launcher, _at_once(cfg), handed), start=1)
+        Job(f"sweep {n}", (JobStep("training", command),), logs / f"sweep-{n}.log")
+        for n, command in enumerate(
+            experiments.sweep_commands(planned, launcher, _parallel_jobs(cfg), children), start=1
+        )
     ]
-    failed = _run(jobs, cfg, at_once=1)
-    if failed and not any(one.run_dir.exists() for one in wanted):
-        raise UserError(f"launcher={cfg.launcher} trained nothing: {next(iter(failed.values()))}")
+    failed = _run_jobs(jobs, cfg, at_once=1)
+    if failed and not any(run.run_dir.exists() for run in planned):
+        raise UserError(f"launcher={launcher} trained nothing: {next(iter(failed.values()))}")
 
 
-def _steps(
-    one: comparison.Wanted, test: Test, settings: DictConfig, cfg: DictConfig, handed: Handed
-) -> tuple[Step, ...]:
+def _remaining_steps(
+    planned: experiments.PlannedRun,
+    test: EvaluationSet,
+    settings: EvaluateConfig,
+    cfg: CompareConfig,
+    children: ChildOverrides,
+) -> tuple[JobStep, ...]:
     """What is left to do for a run: training, evaluation, both or nothing."""
-    evaluating = comparison.evaluating(one.run_dir, cfg, handed, comparison.files_of_the_test(one.config, settings))
-    if not comparison.is_trained(one):
-        return comparison.training(one, handed), evaluating
-    done = comparison.is_evaluated(one.run_dir / "evaluation", test, one.run_dir, settings, handed)
-    return () if done else (evaluating,)
+    evaluate = experiments.evaluation_step(
+        planned.run_dir, cfg, children, experiments.test_file_overrides(planned.config, settings)
+    )
+    if not experiments.is_trained(planned):
+        return experiments.training_step(planned, children), evaluate
+    evaluated = experiments.is_evaluated(planned.run_dir / "evaluation", test, planned.run_dir, settings, children)
+    return () if evaluated else (evaluate,)
 
 
-def _evaluating(path: Path, test: Test, settings: DictConfig, cfg: DictConfig, handed: Handed) -> tuple[Step, ...]:
-    if not path.is_dir() or comparison.is_evaluated(path / "evaluation", test, path, settings, handed):
+def _remaining_evaluation(
+    path: Path, test: EvaluationSet, settings: EvaluateConfig, cfg: CompareConfig, children: ChildOverrides
+) -> tuple[JobStep, ...]:
+    if not path.is_dir() or experiments.is_evaluated(path / "evaluation", test, path, settings, children):
         return ()
-    return (comparison.evaluating(path, cfg, handed),)
+    return (experiments.evaluation_step(path, cfg, children),)
 
 
-def _at_once(cfg: DictConfig) -> int:
+def _parallel_jobs(cfg: CompareConfig) -> int:
     return int(cfg.jobs or min(2, os.cpu_count() or 1))
 
 
-def _run(jobs: Sequence[Job], cfg: DictConfig, at_once: int | None = None) -> dict[str, str]:
-    """Runs the jobs; the failed ones by name with what they said last."""
+def _run_jobs(jobs: Sequence[Job], cfg: CompareConfig, at_once: int | None = None) -> dict[str, str]:
+    """Run the jobs; the last line of output of those that failed, by name."""
     if not jobs:
         return {}
     require_writable(jobs[0].log.parent)
-    at_once = at_once or _at_once(cfg)
+    at_once = at_once or _parallel_jobs(cfg)
     say(
         f"{len(jobs)} runs to train or evaluate, {min(at_once, len(jobs))} at a time: "
         + ", ".join(job.name for job in jobs)
     )
-    with watching() as watcher:
+    with job_watcher() as watcher:
         outcomes = run_jobs(jobs, at_once, child_environment(cfg.threads), watcher)
-    return {one.job.name: one.error for one in outcomes if one.error}
+    return {outcome.job.name: outcome.error for outcome in outcomes if outcome.error}
 
 
-def _results(paths: dict[Path, str], cfg: DictConfig, test: Test, settings: DictConfig) -> list[Result]:
+def _read_results(
+    paths: dict[Path, str], cfg: CompareConfig, test: EvaluationSet, settings: EvaluateConfig
+) -> list[Result]:
     texts = [path for path in paths if is_text(path)]
-    names = names_of(texts)
+    names = text_names(texts)
     if cfg.names is not None:
-        given = [str(name).strip() for name in comparison.listed(cfg.names)]
-        if len(given) != len(texts):
-            raise ConfigError(f"names= has {len(given)} names for {len(texts)} text files in runs=; give one for each")
-        if "" in given or len(set(given)) < len(given):
-            raise ConfigError(f"names={given}: each text file needs a name of its own")
-        names = dict(zip(texts, given, strict=True))
-    ter = bool(settings.ter)
-    return [read_result(path, test.set, names.get(path, ""), test.target_language, ter) for path in paths]
+        labels = [name.strip() for name in experiments.as_list(cfg.names)]
+        if len(labels) != len(texts):
+            raise ConfigError(f"names= has {len(labels)} names for {len(texts)} text files in runs=; give one for each")
+        if "" in labels or len(set(labels)) < len(labels):
+            raise ConfigError(f"names={labels}: each text file needs a name of its own")
+        names = dict(zip(texts, labels, strict=True))
+    return [read_result(path, test.set, names.get(path, ""), test.target_language, settings.ter) for path in paths]
 
 
-def _variants(
-    systems: Sequence[System], test: Test, settings: DictConfig, cfg: DictConfig, handed: Handed, logs: Path
+def _extra_rows(
+    systems: Sequence[System],
+    test: EvaluationSet,
+    settings: EvaluateConfig,
+    cfg: CompareConfig,
+    children: ChildOverrides,
+    logs: Path,
 ) -> tuple[list[System], list[str]]:
-    """The rows beside the main ones, evaluated where they are not yet; and remarks on those that cannot be had."""
-    rows, said = equal_time(systems) if cfg.equal_time else ([], [])
-    rows = [*other_searches(systems, [str(one) for one in comparison.listed(cfg.searches)]), *rows]
+    """Further rows under the main ones, evaluated unless they are already; and why some of them are missing."""
+    rows, missing = equal_time(systems) if cfg.equal_time else ([], [])
+    rows = [*other_searches(systems, experiments.as_list(cfg.searches)), *rows]
     jobs = []
     for row in rows:
-        name = f"{row.of.evaluation['run']}, {row.system.split(', ', 1)[-1]}"
-        step = comparison.evaluating(
-            row.checkpoint, cfg, handed, (*row.settings, f"output={row.folder.as_posix()}", "alignment.score=false")
+        name = f"{row.result.evaluation['run']}, {row.system.split(', ', 1)[-1]}"
+        step = experiments.evaluation_step(
+            row.checkpoint, cfg, children, (*row.settings, f"output={row.folder.as_posix()}", "alignment.score=false")
         )
-        own = Handed((), (*handed.evaluate, *row.settings))
-        wanted = compose("evaluate", [readable_override(one) for one in own.evaluate]) if row.settings else settings
-        if not comparison.is_evaluated(row.folder, test, row.checkpoint, wanted, own):
+        row_children = ChildOverrides((), (*children.evaluate, *row.settings))
+        row_settings = experiments.evaluation_settings(row_children.evaluate) if row.settings else settings
+        if not experiments.is_evaluated(row.folder, test, row.checkpoint, row_settings, row_children):
             jobs.append(Job(name, (step,), logs / f"{file_name(name)}.log"))
-    failed = _run(jobs, cfg)
+    failed = _run_jobs(jobs, cfg)
     if failed:
-        raise UserError("; ".join(f"{name}: {why}" for name, why in failed.items()))
-    return _grouped(rows, test), said
+        raise UserError("; ".join(f"{name}: {error}" for name, error in failed.items()))
+    return _group_rows(rows, test), missing
 
 
-def _grouped(rows: Sequence[Variant], test: Test) -> list[System]:
-    found: dict[str, list[Result]] = {}
+def _group_rows(rows: Sequence[ExtraRow], test: EvaluationSet) -> list[System]:
+    results: dict[str, list[Result]] = {}
     for row in rows:
-        made = read_result(row.folder / f"{test.set.name}.json", test.set)
-        found.setdefault(row.system, []).append(
-            Result(made.evaluation, row.training, made.path, row.of.run_dir, made.hypotheses)
+        stored = read_result(row.folder / f"{test.set.name}.json", test.set)
+        results.setdefault(row.system, []).append(
+            Result(stored.evaluation, row.training, stored.path, row.result.run_dir, stored.hypotheses)
         )
-    return [System(label, tuple(results)) for label, results in found.items()]
+    return [System(label, tuple(of_label)) for label, of_label in results.items()]
 
 
-def _known(systems: Sequence[System], test: Test, run: comparison.Told | None) -> Known:
-    """What the runs tell beside their translations."""
+def _study_inputs(systems: Sequence[System], test: EvaluationSet, info: experiments.RunInfo | None) -> StudyInputs:
+    """What the runs contribute beside their translations."""
     folders = [system.results[0].run_dir for system in systems]
-    own = next((folder for folder in folders if folder and (folder / SOURCE_MODEL).exists()), None)
+    folder_with_tokenizers = next((folder for folder in folders if folder and (folder / SOURCE_MODEL).exists()), None)
     pieces, training, states = None, None, {}
-    if own:
-        tokenizers = load_tokenizers(own)
+    if folder_with_tokenizers:
+        tokenizers = load_tokenizers(folder_with_tokenizers)
         pieces = [len(ids) for ids in tokenizers[0].encode_batch(test.set.sources)]
-        training = _training(run, *tokenizers) if run else None
-        from nmt.run import carried  # torch takes seconds to import
-
-        known = dict(zip([system.label for system in systems], folders, strict=True))
-        states = {label: carried(read_config(folder)) for label, folder in known.items() if folder}
-    return Known(
+        training = _training_text(info, *tokenizers) if info else None
+        labelled_folders = dict(zip([system.label for system in systems], folders, strict=True))
+        states = {label: bottleneck_size(read_config(folder)) for label, folder in labelled_folders.items() if folder}
+    return StudyInputs(
         test=test.set,
         data=test.data,
         languages=(test.source_language, test.target_language),
         pieces=pieces,
         training=training,
         states={label: numbers for label, numbers in states.items() if numbers is not None},
-        alignment=[entry for system in systems for entry in alignments(system, test.set.name)],
+        alignment=[entry for system in systems for entry in mean_alignments(system, test.set.name)],
     )
 
 
-def _training(run: comparison.Told, source: Tokenizer, target: Tokenizer) -> TrainingText | None:
-    max_words = (run.config.get("cleaning") or {}).get("max_words")
+def _training_text(info: experiments.RunInfo, source: Tokenizer, target: Tokenizer) -> TrainingLengths | None:
+    max_words = (info.config.get("cleaning") or {}).get("max_words")
     try:
-        return training_text(run.corpus.train(), source, target, max_words, run.config["batching"]["max_pieces"])
+        return training_lengths(info.corpus.train(), source, target, max_words, info.config["batching"]["max_pieces"])
     except UserError as error:  # the text is elsewhere: the curve is drawn without its histogram
         say(f"note: nothing is drawn of the training text ({error})")
         return None
 
 
 def _write(
-    report: dict[str, Any], systems: Sequence[System], test: Test, ends: Ends, cfg: DictConfig, output: Path
+    report: dict[str, Any],
+    systems: Sequence[System],
+    test: EvaluationSet,
+    ends: LengthGroups,
+    cfg: CompareConfig,
+    output: Path,
 ) -> None:
     """Everything into output; headline, tables and the figures' paths to stdout."""
-    from nmt.study.texts import drawn_attention, texts_of  # matplotlib takes a second to import
-
     with_text = cfg.report.text == "all"
     translators = _translators(systems) if with_text or (cfg.draw_attention and cfg.sentence) else []
-    texts, pictures = Texts(None, None), Pictures()
+    texts, pictures = ReportTexts(None, None), AttentionPictures()
     if with_text:
-        texts = texts_of(systems, translators, test.set, ends, cfg.report.samples, cfg.report.explorer)
+        texts = ReportTexts(
+            sample_outputs(systems, test.set, ends, cfg.report.samples),
+            explore_test_set(systems, translators, test.set, cfg.report.explorer),
+        )
     if cfg.draw_attention and (with_text or cfg.sentence):
-        pictures = drawn_attention(translators, test.set, cfg.sentence, output)
+        pictures = draw_example_attention(translators, test.set, cfg.sentence, output)
     for line in pictures.notes:
         say(f"note: {line}")
     figure = write_report(report, texts, pictures.files, output)
-    print(terminal(report))
+    print(terminal_report(report))
     print()
     for label, picture in pictures.files:
         print(f"attention of {label}: {(output / picture).as_posix()}")
@@ -268,23 +272,20 @@ def _write(
 def _translators(systems: Sequence[System]) -> list[tuple[str, Any]]:
     """The first seed of each system whose weights are there."""
     folders = [(system.label, system.results[0].run_dir) for system in systems]
-    weighty = [(label, folder) for label, folder in folders if folder and any(folder.glob("*.safetensors"))]
-    if not weighty:
+    with_weights = [(label, folder) for label, folder in folders if folder and any(folder.glob("*.safetensors"))]
+    if not with_weights:
         return []
-    from nmt.run import load_run  # torch takes seconds to import
-
-    return [(label, load_run(folder).translator()) for label, folder in weighty]
+    return [(label, load_run(folder).translator()) for label, folder in with_weights]
 
 
 def main() -> None:
-    typed = record.command()
-    own = yaml.safe_load((Path(conf_dir()) / "compare.yaml").read_text(encoding="utf-8"))
+    command = command_line()
     try:
-        sys.argv[1:], handed = split_arguments(sys.argv[1:], own)
+        sys.argv[1:], children = split_arguments(sys.argv[1:])
     except ConfigError as error:
         say(f"error: {error}")
         sys.exit(error.code)
-    program("compare")(partial(compare, handed=handed, typed=typed))()
+    program("compare")(partial(compare, children=children, command=command))()
 
 
 if __name__ == "__main__":

@@ -3,46 +3,46 @@
 Or without a model, for translations from anywhere: hypotheses=FILE references=FILE source=FILE.
 """
 
-import dataclasses
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-from omegaconf import DictConfig
-
-from nmt.alignments import EvaluationSettings, read_gold, scored_links, with_alignment
-from nmt.cli import program, require_kinds, say
+from nmt.cli import Composed, program, say
 from nmt.data.corpus import TestSet
-from nmt.data.text import read_lines
+from nmt.data.test_sets import (
+    EvaluationSet,
+    evaluation_sets,
+    name_without_gz,
+    path_list,
+    read_selection,
+    require_one_column,
+)
+from nmt.data.text import read_lines, require_equal_counts
 from nmt.errors import ConfigError, UserError
-from nmt.evaluation.bootstrap import Bootstrap
-from nmt.evaluation.checks import require_equal_counts
-from nmt.evaluation.report import alignment_lines, text_report
-from nmt.evaluation.scores import Scores, score
-from nmt.evaluation.store import lines_sha256, read_stored, require_writable, to_json
+from nmt.evaluation.attention_alignment import add_alignment_scores, read_gold_alignments
+from nmt.evaluation.evaluation_report import Scores, score_translations, text_report
+from nmt.evaluation.stored import lines_sha256, read_stored, require_writable, to_json
 from nmt.files import file_sha256, write_text
-from nmt.record import record
-from nmt.test_sets import Test, paths, plain_name, read_test, require_one_column, run_tests, wanted_tests
+from nmt.run import Run, choose_device, load_run, provenance, read_data_facts
+from nmt.settings import BootstrapSettings, EvaluateConfig, SearchSettings, search_settings
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:  # torch takes seconds to import, and scoring files needs none
     from nmt.decoding.translator import Translator
-    from nmt.run import Run
 
 
-class Scoring(NamedTuple):
+class ScoringSettings(NamedTuple):
     """How to score, whatever is scored."""
 
-    language: str | None  # None: what the run says
-    bootstrap: Bootstrap
+    language: str | None  # None: the run's
+    bootstrap: BootstrapSettings
     ter: bool
 
 
-class Translations(NamedTuple):
-    """What a run made of the sources, best hypotheses only."""
+class BestTranslations(NamedTuple):
+    """A run's best hypotheses for the sources."""
 
     texts: list[str]
     capped: int
@@ -51,41 +51,25 @@ class Translations(NamedTuple):
 
 
 @program("evaluate")
-def main(cfg: DictConfig) -> None:
-    if cfg.alignment.links:
-        print(links_report(cfg))
-        return
-    for evaluation in evaluations(cfg):
-        print(to_json(evaluation, indent=None) if cfg.json else text_report(evaluation), flush=True)
+def main(composed: Composed) -> None:
+    config: EvaluateConfig = composed.settings
+    for evaluation in evaluations(config):
+        print(to_json(evaluation, indent=None) if config.as_json else text_report(evaluation), flush=True)
 
 
-def links_report(cfg: DictConfig) -> str:
-    """Word alignments that someone else made, against gold ones."""
-    settings = EvaluationSettings(**cfg.alignment)
-    if cfg.checkpoint or cfg.hypotheses or not cfg.test.src or not cfg.test.ref:
-        raise ConfigError("alignment.links=FILE goes with test.src=FILE test.ref=FILE, the text that is aligned, alone")
-    test = Test(read_test(cfg.test.name, paths(cfg.test.src), paths(cfg.test.ref)), "files", "", "")
-    gold = read_gold(test, settings)
-    assert gold is not None  # the settings name a file
-    found = scored_links(test, gold, settings)
-    return to_json(found, indent=None) if cfg.json else "\n".join(alignment_lines(found, f"links of {found['system']}"))
-
-
-def evaluations(cfg: DictConfig) -> Iterator[dict[str, Any]]:
-    """One after the other, each written where it belongs before it comes out."""
-    scoring = Scoring(cfg.target_language, Bootstrap(cfg.bootstrap.resamples, cfg.bootstrap.seed), cfg.ter)
-    checkpoints, files = paths(cfg.checkpoint), paths(cfg.hypotheses)
+def evaluations(cfg: EvaluateConfig) -> Iterator[dict[str, Any]]:
+    """One after the other, each written before it is yielded."""
+    scoring = ScoringSettings(cfg.target_language, cfg.bootstrap, cfg.ter)
+    checkpoints, files = path_list(cfg.checkpoint), path_list(cfg.hypotheses)
     check_settings(cfg, checkpoints, files)
     for path in files:
         yield evaluate_file(path, cfg, scoring)
     for path in checkpoints:
-        yield from evaluate_run(path, cfg, scoring, several=len(checkpoints) > 1)
+        yield from evaluate_run(path, cfg, scoring, in_subfolder=len(checkpoints) > 1)
 
 
-def check_settings(cfg: DictConfig, checkpoints: Sequence[str], files: Sequence[str]) -> None:
+def check_settings(cfg: EvaluateConfig, checkpoints: Sequence[str], files: Sequence[str]) -> None:
     """ConfigError, before anything is computed, where the settings do not say what to score against what."""
-    texts = ("test.name", "source", "output", "target_language", "alignment.gold", "alignment.links")
-    require_kinds(cfg, texts, flags=("ter", "force", "json", "evaluate.pool"))
     if not checkpoints and not files:
         raise ConfigError("what to evaluate? give checkpoint=RUN, or hypotheses=FILE references=FILE")
     if checkpoints and files:
@@ -108,7 +92,6 @@ def check_settings(cfg: DictConfig, checkpoints: Sequence[str], files: Sequence[
         raise ConfigError(f"test.name={cfg.test.name}: it names a file in a folder; leave / out")
     if files and cfg.alignment.gold:
         raise ConfigError("alignment.gold goes with checkpoint=: attention is compared with it")
-    EvaluationSettings(**cfg.alignment)  # refused now, where it cannot be used
     for path in checkpoints:
         if not Path(path).expanduser().exists():
             raise UserError(f"there is no checkpoint at {path}; give the run directory of a trained system")
@@ -117,26 +100,30 @@ def check_settings(cfg: DictConfig, checkpoints: Sequence[str], files: Sequence[
         raise ConfigError("output= is one folder, and two of the systems have the same name; evaluate them one by one")
 
 
-def evaluate_file(path: str, cfg: DictConfig, scoring: Scoring) -> dict[str, Any]:
-    """Translations that someone else made."""
-    references = paths(cfg.references, once=False)
+def evaluate_file(path: str, cfg: EvaluateConfig, scoring: ScoringSettings) -> dict[str, Any]:
+    """Scores of translations in a file, from any program."""
+    references = path_list(cfg.references, unique=False)
     require_one_column([*references, *([cfg.source] if cfg.source else [])])
     sources = list(read_lines(cfg.source)) if cfg.source else None
     texts = [list(read_lines(reference)) for reference in references]
     hypotheses = list(read_lines(path))
     counts = {path: len(hypotheses), **dict(zip(references, map(len, texts), strict=True))}
-    require_equal_counts(counts if sources is None else {**counts, cfg.source: len(sources)})
+    if sources is not None:
+        counts[str(cfg.source)] = len(sources)
+    require_equal_counts(counts)
     if sources is None:
         say("no source= given: no scores by length")
-    test = Test(TestSet(cfg.test.name or plain_name(references[0]), sources or [], texts), "files", "", "")
-    scores = score(hypotheses, texts, sources, scoring.language or "", scoring.bootstrap, scoring.ter)
-    name = plain_name(path)
+    test = EvaluationSet(
+        TestSet(cfg.test.name or name_without_gz(references[0]), sources or [], texts), "files", "", ""
+    )
+    scores = score_translations(hypotheses, texts, sources, scoring.language or "", scoring.bootstrap, scoring.ter)
+    name = name_without_gz(path)
     evaluation = {
         **dict.fromkeys(("seed", "updates", "parameters", "search", "capped", "seconds")),
-        **assemble(test, scores, scoring, hypotheses),
+        **evaluation_record(test, scores, scoring, hypotheses),
         "system": name,
         "run": name,
-        "record": record(),
+        "record": provenance(),
     }
     if not cfg.output:
         return evaluation
@@ -147,110 +134,109 @@ def evaluate_file(path: str, cfg: DictConfig, scoring: Scoring) -> dict[str, Any
     return evaluation
 
 
-def evaluate_run(path: str, cfg: DictConfig, scoring: Scoring, several: bool) -> Iterator[dict[str, Any]]:
-    """Translate test sets with a run, unless that was done before, and score them one after the other."""
-    from nmt.run import load_run
-
+def evaluate_run(
+    path: str, cfg: EvaluateConfig, scoring: ScoringSettings, in_subfolder: bool
+) -> Iterator[dict[str, Any]]:
+    """Translate test sets with a run, unless stored translations can be used, and score them one after the other."""
     run = load_run(path)
     folder = run.path / "evaluation"
     if cfg.output:
-        folder = Path(cfg.output).expanduser() / (run.path.resolve().name if several else "")
-    tests = run_tests(run.path, run.config, run.corpus(), wanted_tests(cfg))
-    settings = EvaluationSettings(**cfg.alignment)
-    gold = [read_gold(test, settings) for test in tests]
-    make = partial(translator_of, run, cfg)
-    for test, true in zip(tests, gold, strict=True):
+        folder = Path(cfg.output).expanduser() / (run.path.resolve().name if in_subfolder else "")
+    tests = evaluation_sets(run.path, run.config, run.corpus(), read_selection(cfg), read_data_facts)
+    gold_alignments = [read_gold_alignments(test.set, cfg.alignment) for test in tests]
+    make_translator = partial(run_translator, run, cfg)
+    for test, gold_links in zip(tests, gold_alignments, strict=True):
         evaluation = evaluate_test(run, test, cfg, scoring, folder)
-        yield with_alignment(evaluation, run, test, true, settings, folder, make, cfg.force) if true else evaluation
+        if gold_links:
+            evaluation = add_alignment_scores(
+                evaluation, test.set, gold_links, cfg.alignment, folder, make_translator, provenance, cfg.force
+            )
+        yield evaluation
 
 
-def evaluate_test(run: "Run", test: Test, cfg: DictConfig, scoring: Scoring, folder: Path) -> dict[str, Any]:
+def evaluate_test(
+    run: Run, test: EvaluationSet, cfg: EvaluateConfig, scoring: ScoringSettings, folder: Path
+) -> dict[str, Any]:
     """One set: its translations, stored or new, and their scores."""
-    search = search_values(cfg)
-    made_by = {
+    search = search_settings(cfg, n_best=1)  # evaluation wants one translation a sentence
+    inputs = {
         "weights_sha256": file_sha256(run.weights),
         "max_src_pieces": cfg.max_src_pieces or run.config["batching"]["max_pieces"],
-        "search": {key: value for key, value in search.items() if key != "batch"},
+        "search": {key: value for key, value in search.model_dump().items() if key != "batch"},
     }
     stored = read_stored(folder, test.set.name)
-    translations = None if cfg.force or stored is None else reusable(stored, made_by, test)
+    translations = None if cfg.force or stored is None else reusable_translations(stored, inputs, test)
     if translations:
         say(f"{run.name}: translations of {test.set.name} are there ({folder}); translated again with force=true")
     else:
         require_writable(folder)
-        translations = translate(run, test, cfg, search)
+        translations = translate_test(run, test, cfg, search)
 
     language = scoring.language if scoring.language is not None else test.target_language
-    scores = score(translations.texts, test.set.references, test.set.sources, language, scoring.bootstrap, scoring.ter)
+    scores = score_translations(
+        translations.texts, test.set.references, test.set.sources, language, scoring.bootstrap, scoring.ter
+    )
     evaluation = {
         "system": run.name,
         "run": run.path.resolve().name,
         "seed": run.seed,
         "updates": run.updates,
         "parameters": run.parameters,
-        **assemble(test, scores, scoring, translations.texts),
-        **made_by,
+        **evaluation_record(test, scores, scoring, translations.texts),
+        **inputs,
         "capped": translations.capped,
         "split": translations.split,
         "seconds": round(translations.seconds, 2),
-        "record": record(),
+        "record": provenance(),
     }
     if translations.split:
         evaluation["warnings"].append(
-            f"{translations.split:,} sources have more than {made_by['max_src_pieces']} pieces; "
+            f"{translations.split:,} sources have more than {inputs['max_src_pieces']} pieces; "
             f"they were translated in parts"
         )
-    return keep(evaluation, translations.texts, folder, stored[0] if stored else None)
+    return write_evaluation(evaluation, translations.texts, folder, stored[0] if stored else None)
 
 
-def search_values(cfg: DictConfig) -> dict[str, Any]:
-    """beam, length_penalty and the others, checked; evaluation wants one translation a sentence."""
-    from nmt.decoding.search import SearchSettings
-
-    names = [field.name for field in dataclasses.fields(SearchSettings)]
-    return dataclasses.asdict(SearchSettings(**{**{name: cfg[name] for name in names}, "n_best": 1}))
-
-
-def translator_of(run: "Run", cfg: DictConfig) -> "Translator":
+def run_translator(run: Run, cfg: EvaluateConfig) -> "Translator":
     import torch
-
-    from nmt.run import choose_device
 
     if cfg.threads:
         torch.set_num_threads(cfg.threads)
     return run.translator(choose_device(cfg.device), cfg.max_src_pieces)
 
 
-def translate(run: "Run", test: Test, cfg: DictConfig, search: Mapping[str, Any]) -> Translations:
+def translate_test(run: Run, test: EvaluationSet, cfg: EvaluateConfig, search: SearchSettings) -> BestTranslations:
     """All the sources, with a bar on a terminal and one line at the start and at the end anywhere."""
-    from nmt.decoding.search import SearchSettings
-
-    translator = translator_of(run, cfg)
+    translator = run_translator(run, cfg)
     sources = test.set.sources
     say(f"{run.name}: translating {test.set.name}, {len(sources):,} sentences, on {translator.device}")
     start = time.perf_counter()
-    found = translator.hypotheses(sources, SearchSettings(**search), progress=True)
+    n_best_lists = translator.hypotheses(sources, search, progress=True)
     seconds = time.perf_counter() - start
     say(f"{run.name}: {len(sources):,} sentences in {seconds:.1f} s")
-    best = [hypotheses[0] for hypotheses in found]
+    best = [hypotheses[0] for hypotheses in n_best_lists]
     capped, split = sum(h.capped for h in best), sum(h.source_split > 1 for h in best)
-    return Translations([h.text for h in best], capped, split, seconds)
+    return BestTranslations([h.text for h in best], capped, split, seconds)
 
 
-def reusable(stored: tuple[dict[str, Any], list[str]], made_by: Mapping[str, Any], test: Test) -> Translations | None:
+def reusable_translations(
+    stored: tuple[dict[str, Any], list[str]], inputs: Mapping[str, Any], test: EvaluationSet
+) -> BestTranslations | None:
     """The stored translations where the same weights made them of the same sources by the same search."""
     evaluation, texts = stored
     try:
-        same = all(evaluation[key] == value for key, value in made_by.items())
-        if not same or evaluation["test"]["source_sha256"] != lines_sha256(test.set.sources):
+        same_inputs = all(evaluation[key] == value for key, value in inputs.items())
+        if not same_inputs or evaluation["test"]["source_sha256"] != lines_sha256(test.set.sources):
             return None
-        return Translations(texts, evaluation["capped"], evaluation["split"], evaluation["seconds"])
+        return BestTranslations(texts, evaluation["capped"], evaluation["split"], evaluation["seconds"])
     except (KeyError, TypeError):
         return None
 
 
-def assemble(test: Test, scores: Scores, scoring: Scoring, hypotheses: Sequence[str]) -> dict[str, Any]:
-    """What every evaluation says, whoever translated."""
+def evaluation_record(
+    test: EvaluationSet, scores: Scores, scoring: ScoringSettings, hypotheses: Sequence[str]
+) -> dict[str, Any]:
+    """The part of an evaluation that does not depend on who translated."""
     return {
         "test": {
             "name": test.set.name,
@@ -269,10 +255,10 @@ def assemble(test: Test, scores: Scores, scoring: Scoring, hypotheses: Sequence[
     }
 
 
-def keep(
+def write_evaluation(
     evaluation: dict[str, Any], hypotheses: Sequence[str], folder: Path, stored: Mapping[str, Any] | None
 ) -> dict[str, Any]:
-    """Write both files; where the stored evaluation says the same, it stays, and its record with it."""
+    """Write both files; an equal stored evaluation stays as it is, its provenance included."""
     name = evaluation["test"]["name"]
     if stored is not None and {**evaluation, "record": None} == {**stored, "record": None}:
         with suppress(OSError):  # a read-only folder

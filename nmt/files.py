@@ -9,7 +9,7 @@ from nmt.errors import UserError
 
 _UMASK = os.umask(0)
 os.umask(_UMASK)
-_ORDINARY = 0o666 & ~_UMASK
+_DEFAULT_MODE = 0o666 & ~_UMASK
 
 
 def write_whole(path: Path, write: Callable[[Path], object]) -> None:
@@ -17,7 +17,7 @@ def write_whole(path: Path, write: Callable[[Path], object]) -> None:
     temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
     try:
         write(temporary)
-        temporary.chmod(_ORDINARY)  # safetensors makes files that only their owner can read
+        temporary.chmod(_DEFAULT_MODE)  # safetensors creates files that only their owner can read
         os.replace(temporary, path)
     except OSError as error:
         raise UserError(f"cannot write {path}: {error.strerror or error}") from None

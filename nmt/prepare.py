@@ -1,17 +1,14 @@
 """Program: a corpus cleaned, encoded and accounted for, ready to be trained on.      python -m nmt.prepare data=..."""
 
-from typing import Any
+from hydra.utils import instantiate
 
-from omegaconf import DictConfig, OmegaConf
-
-from nmt.cli import program, say
-from nmt.corpora import prepared_corpus
+from nmt.cli import Composed, program, say
+from nmt.data.preparation.prepared_corpus import prepare_from_config
 
 
 @program("prepare")
-def main(cfg: DictConfig) -> None:
-    config: dict[str, Any] = OmegaConf.to_container(cfg, resolve=True)  # type: ignore[assignment]
-    prepared = prepared_corpus(config)
+def main(composed: Composed) -> None:
+    prepared = prepare_from_config(composed.config, lambda: instantiate(composed.config["data"]))
     print(prepared.card.read_text(encoding="utf-8"), flush=True)
     say(f"prepared: {prepared.folder}")
     say("next: python -m nmt.train experiment=bahdanau, with the same settings")

@@ -1,4 +1,4 @@
-"""How far it is: a bar on a terminal, a line now and then elsewhere."""
+"""Progress of long work: a bar on a terminal, a line now and then elsewhere."""
 
 import sys
 import time
@@ -13,57 +13,64 @@ def say(message: str) -> None:
     print(message, file=sys.stderr, flush=True)
 
 
-@contextmanager
-def progress(what: str, total: int | None, shown: bool = True, line_every: float | None = None) -> Iterator[Advance]:
-    """A bar with rate and time left on stderr, for `total` things or an unknown number of them.
+def format_duration(seconds: float) -> str:
+    """3661.2 -> 1:01:01"""
+    whole = max(0, round(seconds))
+    return f"{whole // 3600}:{whole % 3600 // 60:02}:{whole % 60:02}"
 
-    Call what comes out with how many more are done. With `line_every`, where stderr is no terminal, a line after so
-    many seconds, and anywhere one at the end; without it, nothing but the bar.
+
+@contextmanager
+def progress(
+    description: str, total: int | None, shown: bool = True, line_every: float | None = None
+) -> Iterator[Advance]:
+    """A bar with rate and time left on stderr, for `total` items or an unknown number of them.
+
+    Call what it yields with the number of items done since the last call. `line_every`: seconds between lines where
+    stderr is no terminal, and one more line at the end anywhere; without it, nothing but the bar.
     """
     if not shown:
         yield lambda done: None
         return
-    lines = _Lines(what, total, line_every)
+    lines = _Lines(description, total, line_every)
     if sys.stderr.isatty():
-        with _bar(what, total, lines) as advance:
+        with _bar(description, total, lines) as advance:
             yield advance
     else:
-        yield lines.show
+        yield lines.update
     if line_every is not None:
         lines.end()
 
 
 class _Lines:
-    """For a log file."""
+    """Lines for a log file."""
 
-    def __init__(self, what: str, total: int | None, every: float | None) -> None:
-        self._what, self._total, self._every = what, total, every
+    def __init__(self, description: str, total: int | None, line_every: float | None) -> None:
+        self._description, self._total, self._line_every = description, total, line_every
         self._done = 0
-        self._started = self._said = time.monotonic()
+        self._started = self._last_line = time.monotonic()
 
     def add(self, done: int) -> None:
         self._done += done
 
-    def show(self, done: int) -> None:
+    def update(self, done: int) -> None:
         self.add(done)
         now = time.monotonic()
-        if self._every is None or now - self._said < self._every:
+        if self._line_every is None or now - self._last_line < self._line_every:
             return
-        self._said = now
+        self._last_line = now
         rate = self._done / (now - self._started)
-        line = f"{self._what}: {self._done:,} done, {rate:,.0f}/s"
+        line = f"{self._description}: {self._done:,} done, {rate:,.0f}/s"
         if self._total is not None and rate:
-            seconds = round(max(0, self._total - self._done) / rate)
-            line += f", about {seconds // 3600}:{seconds % 3600 // 60:02}:{seconds % 60:02} left"
+            line += f", about {format_duration((self._total - self._done) / rate)} left"
         say(line)
 
     def end(self) -> None:
         seconds = max(time.monotonic() - self._started, 1e-9)
-        say(f"{self._what}: {self._done:,} in {seconds:.2f} s, {self._done / seconds:,.0f}/s")
+        say(f"{self._description}: {self._done:,} in {seconds:.2f} s, {self._done / seconds:,.0f}/s")
 
 
 @contextmanager
-def _bar(what: str, total: int | None, lines: _Lines) -> Iterator[Advance]:
+def _bar(description: str, total: int | None, lines: _Lines) -> Iterator[Advance]:
     from rich.console import Console
     from rich.progress import BarColumn, Progress, ProgressColumn, Task, TextColumn, TimeRemainingColumn
     from rich.text import Text
@@ -74,9 +81,9 @@ def _bar(what: str, total: int | None, lines: _Lines) -> Iterator[Advance]:
             return Text(f"{speed:,.0f}/s" if speed else "")
 
     count = "{task.completed:,}" if total is None else "{task.completed:,}/{task.total:,}"
-    columns = (TextColumn(what), BarColumn(), TextColumn(count), Rate(), TimeRemainingColumn())
+    columns = (TextColumn(description), BarColumn(), TextColumn(count), Rate(), TimeRemainingColumn())
     with Progress(*columns, console=Console(stderr=True), transient=True) as bars:
-        task = bars.add_task(what, total=total)
+        task = bars.add_task(description, total=total)
 
         def advance(done: int) -> None:
             lines.add(done)

@@ -4,8 +4,8 @@
 set -euo pipefail
 cd "$(dirname "$0")/.."
 data="$NMT_DATA/europarl-fren"
-python -m nmt.benchmark suite=preparing "suite.source=$data/train.en.gz" "suite.target=$data/train.fr.gz" \
-    output=outputs/reference/benchmarks/preparing.json
-python -m nmt.benchmark suite=loading data=text "data.train_src=$data/train.en.gz" "data.train_tgt=$data/train.fr.gz" \
-    data.source=en data.target=fr size=small tokenizer.vocab_size=4000 tokenizer.sample=100000 threads=2 \
-    output=outputs/reference/benchmarks/loading.json
+python -m scripts.benchmark_preparation "$data/train.en.gz" "$data/train.fr.gz" \
+    --output outputs/reference/benchmarks/preparing.json
+python -m scripts.benchmark_loading data=text "data.train_src=$data/train.en.gz" "data.train_tgt=$data/train.fr.gz" \
+    data.source=en data.target=fr size=d64 tokenizer.vocab_size=4000 tokenizer.sample=100000 threads=2 \
+    --output outputs/reference/benchmarks/loading.json

@@ -14,19 +14,19 @@ import numpy as np
 from sacrebleu.metrics import BLEU
 
 from nmt.data.text import read_lines
-from nmt.evaluation.bootstrap import Bootstrap, bleu_of_sums, percentile_interval, resampled_sums
-from nmt.evaluation.by_length import FEW
-from nmt.evaluation.lengths import source_length, tens
+from nmt.evaluation.bootstrap import bleu_of_sums, percentile_interval, resampled_sums
+from nmt.evaluation.by_length import MIN_SENTENCES, bins_of_ten, source_length
 from nmt.evaluation.metrics import CORRECT, HYPOTHESIS, REFERENCE, TOTAL, statistics
-from nmt.evaluation.store import to_json
-from nmt.study.figure import COLOURS, FAINT, MARKERS, plot_settings, save
+from nmt.evaluation.stored import to_json
+from nmt.settings import BootstrapSettings
+from nmt.study.figures import COLOURS, FAINT, MARKERS, plot_settings, save_figure
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-PLACE = Path(__file__).resolve().parent.parent / "outputs" / "reference" / "distortions"
+OUTPUT = Path(__file__).resolve().parent.parent / "outputs" / "reference" / "distortions"
 SET = "newstest2021.de-en"
-BINS = tens(40)
+BINS = bins_of_ten(40)
 AXES = ("source", "reference", "output")
 TITLES = ("output tokens / reference tokens", "corpus BLEU", "by source: two kinds of BLEU")
 
@@ -39,7 +39,9 @@ def sentence_bleu(row: np.ndarray) -> float:
     ).score
 
 
-def measure(sources: Sequence[str], references: Sequence[str], outputs: Mapping[str, Sequence[str]]) -> dict[str, Any]:
+def measure_distortions(
+    sources: Sequence[str], references: Sequence[str], outputs: Mapping[str, Sequence[str]]
+) -> dict[str, Any]:
     """A row a bin for each axis, and how many outputs change bin with it."""
     rows = np.stack([statistics(texts, [references], ter=False).bleu for texts in outputs.values()])
     of_source = np.array([source_length(line) for line in sources])
@@ -74,7 +76,7 @@ def _row(label: str, stacked: np.ndarray, members: np.ndarray) -> dict[str, Any]
     if not len(rows):
         return {"label": label, "sentences": 0, "outputs": 0}
     row: dict[str, Any] = {"label": label, "sentences": len(rows), "outputs": int(members.sum())}
-    drawn, whole = resampled_sums(rows, Bootstrap()), rows.sum(axis=0, keepdims=True)
+    drawn, whole = resampled_sums(rows, BootstrapSettings.defaults()), rows.sum(axis=0, keepdims=True)
     for name, values in (("bleu", bleu_of_sums), ("ratio", _ratio), ("mean_sentence_bleu", _mean)):
         row[name] = float(values(whole)[0])
         row[f"{name}_interval"] = list(percentile_interval(values(drawn)))
@@ -89,9 +91,9 @@ def _mean(sums: np.ndarray) -> np.ndarray:
     return sums[:, -2] / sums[:, -1]
 
 
-def page(found: Mapping[str, Any]) -> str:
+def markdown(results: Mapping[str, Any]) -> str:
     """The results as Markdown."""
-    axes = found["axes"]
+    axes = results["axes"]
     head = ["tokens", *(f"by {axis}: sentences | BLEU | ratio" for axis in AXES), "by source: mean sentence BLEU"]
     table = [f"| {' | '.join(head)} |", f"|---|{'--:|' * 10}"]
     for rows in zip(*(axes[axis] for axis in AXES), strict=True):
@@ -105,25 +107,25 @@ def page(found: Mapping[str, Any]) -> str:
             ]
         cells.append(f"{rows[0]['mean_sentence_bleu']:.1f}" if rows[0]["sentences"] else "–")
         table.append(f"| {' | '.join(cells)} |")
-    moved = {axis: f"{100 * share:.0f}%" for axis, share in found["moved"].items()}
+    moved = {axis: f"{100 * share:.0f}%" for axis, share in results["moved"].items()}
     notes = [
-        f"- {found['test']}, reference A, {found['sentences']:,} sentences; {len(found['systems'])} systems, "
+        f"- {results['test']}, reference A, {results['sentences']:,} sentences; {len(results['systems'])} systems, "
         "pooled: the statistics of all outputs in a bin are summed. The length of the output differs between systems, "
         "so that a sentence can be in several bins by output.",
         f"- {moved['reference']} of the outputs are in another bin by reference than by source; "
         f"{moved['output']} by output.",
-        f"- A bin of under {FEW} sentences only describes.",
+        f"- A bin of under {MIN_SENTENCES} sentences only describes.",
     ]
     return "\n".join(table) + "\n\n" + "\n".join(notes) + "\n"
 
 
-def draw(found: Mapping[str, Any], stem: Path) -> None:
+def draw(results: Mapping[str, Any], stem: Path) -> None:
     """Length ratio and BLEU by each axis; corpus BLEU and mean sentence BLEU by source."""
     import matplotlib
     from matplotlib.figure import Figure
     from matplotlib.ticker import MultipleLocator
 
-    axes = found["axes"]
+    axes = results["axes"]
     with matplotlib.rc_context(plot_settings()):
         figure = Figure(figsize=(10.6, 4.3))
         panels = figure.subplots(1, 3)
@@ -140,9 +142,9 @@ def draw(found: Mapping[str, Any], stem: Path) -> None:
         panels[0].yaxis.set_major_locator(MultipleLocator(0.02))
         for panel in panels[1:]:
             panel.set_ylim(*_range(axes))
-        _title(figure, found)
+        _title(figure, results)
         for suffix in (".png", ".svg"):
-            save(figure, stem.with_suffix(suffix))
+            save_figure(figure, stem.with_suffix(suffix))
 
 
 def _range(axes: Mapping[str, Sequence[Mapping[str, Any]]]) -> tuple[float, float]:
@@ -162,7 +164,7 @@ def _line(panel: "Axes", rows: Sequence[Mapping[str, Any]], name: str, label: st
     )
     for x, row in points:
         panel.vlines(x, *row[f"{name}_interval"], color=colour, linewidth=1.2, alpha=0.75, zorder=2)
-        few = row["sentences"] < FEW
+        few = row["sentences"] < MIN_SENTENCES
         face, edge = ("white", colour) if few else (colour, "white")
         panel.plot(
             [x], [row[name]], markerfacecolor=face, markeredgecolor=edge, markeredgewidth=1.4 if few else 0.7, **style
@@ -190,11 +192,11 @@ def _dress(panel: "Axes", title: str) -> None:
     )
 
 
-def _title(figure: Any, found: Mapping[str, Any]) -> None:
-    count = len(found["systems"])
+def _title(figure: Any, results: Mapping[str, Any]) -> None:
+    count = len(results["systems"])
     details = (
-        f"WMT21 German→English, {count} system{'s' * (count > 1)} pooled, {found['sentences']:,} sentences · "
-        f"bars: 95% bootstrap intervals over sentences · hollow: under {FEW} sentences"
+        f"WMT21 German→English, {count} system{'s' * (count > 1)} pooled, {results['sentences']:,} sentences · "
+        f"bars: 95% bootstrap intervals over sentences · hollow: under {MIN_SENTENCES} sentences"
     )
     figure.text(
         0.012, 0.945, "The same outputs, put into bins in three ways", fontsize=13, fontweight="bold", va="center"
@@ -208,13 +210,13 @@ def main(folder: Path, systems: Sequence[str]) -> None:
     if unknown or not outputs:
         sys.exit(f"no output of {', '.join(unknown) or 'any system'} in {folder}; there are: {', '.join(outputs)}")
     texts = {name: list(read_lines(outputs[name])) for name in systems or outputs}
-    found = measure(
+    results = measure_distortions(
         list(read_lines(folder / f"{SET}.src.de.gz")), list(read_lines(folder / f"{SET}.ref.A.en.gz")), texts
     )
-    PLACE.mkdir(parents=True, exist_ok=True)
-    (PLACE / "distortions.json").write_text(to_json(found) + "\n", encoding="utf-8")
-    (PLACE / "distortions.md").write_text(page(found), encoding="utf-8")
-    draw(found, PLACE / "distortions")
+    OUTPUT.mkdir(parents=True, exist_ok=True)
+    (OUTPUT / "distortions.json").write_text(to_json(results) + "\n", encoding="utf-8")
+    (OUTPUT / "distortions.md").write_text(markdown(results), encoding="utf-8")
+    draw(results, OUTPUT / "distortions")
 
 
 if __name__ == "__main__":

@@ -10,11 +10,12 @@ from typing import Any
 
 import numpy as np
 
-from nmt.evaluation.bootstrap import Bootstrap, bleu_interval, bleu_of_sums
-from nmt.evaluation.significance import Resampling, difference_of_differences, paired_tests
-from nmt.evaluation.store import to_json
+from nmt.evaluation.bootstrap import bleu_interval, bleu_of_sums, resampled_sums
+from nmt.evaluation.significance import difference_of_differences, paired_tests
+from nmt.evaluation.stored import to_json
+from nmt.settings import BootstrapSettings, ResamplingSettings
 
-PLACE = Path(__file__).resolve().parent.parent / "outputs" / "reference" / "known-truth"
+OUTPUT = Path(__file__).resolve().parent.parent / "outputs" / "reference" / "known-truth"
 LONGEST = 80  # words
 SENTENCES = 20_000  # of the population
 SHORT, LONG = 20, 30  # words: short sentences have fewer, long ones no fewer
@@ -43,9 +44,9 @@ class Population:
         words = np.clip(self.lengths + spread, 1, LONGEST)
         right = np.zeros((size, LONGEST), dtype=bool)
         right[:, 0] = generator.random(size) < ease
-        for place in range(1, LONGEST):
+        for position in range(1, LONGEST):
             again = generator.random(size) < 0.3  # right or wrong as the word before
-            right[:, place] = np.where(again, right[:, place - 1], generator.random(size) < ease)
+            right[:, position] = np.where(again, right[:, position - 1], generator.random(size) < ease)
         right &= np.arange(LONGEST) < words[:, None]
         correct, total, streak = [], [], right
         for order in range(4):
@@ -65,7 +66,9 @@ def interval_of_bleu(population: Population, n: int, sets: int) -> dict[str, Any
     truth = bleu(population.a)
     held, width = 0, 0.0
     for seed in range(sets):
-        low, high = bleu_interval(population.a[generator.integers(SENTENCES, size=n)], Bootstrap(seed=seed))
+        low, high = bleu_interval(
+            population.a[generator.integers(SENTENCES, size=n)], BootstrapSettings.defaults(seed=seed)
+        )
         held += low <= truth <= high
         width += high - low
     return {"n": n, "test_sets": sets, "truth": truth, "held": held / sets, "half_width": width / sets / 2}
@@ -80,12 +83,22 @@ def interval_of_interaction(population: Population, n: int, sets: int) -> dict[s
     for seed in range(sets):
         drawn = np.concatenate([generator.choice(part, size=n) for part in strata])
         systems = [population.weak[drawn]], [population.a[drawn]]
-        found = difference_of_differences(*systems, np.arange(n), np.arange(n, 2 * n), Bootstrap(seed=seed))
-        assert found is not None
-        low, high = found.interval
+        difference = difference_of_differences(
+            *systems, np.arange(n), np.arange(n, 2 * n), BootstrapSettings.defaults(seed=seed)
+        )
+        assert difference is not None
+        low, high = difference.interval
         held += low <= long - short <= high
         width += high - low
     return {"n": n, "test_sets": sets, "truth": long - short, "held": held / sets, "half_width": width / sets / 2}
+
+
+def paired_bs(a: np.ndarray, b: np.ndarray, settings: BootstrapSettings) -> float:
+    """The p value that `sacrebleu --paired-bs` prints for statistics (N, 10): too often small (docs/measuring.md)."""
+    sums = resampled_sums(np.hstack([a, b]), settings)
+    distances = np.abs(bleu_of_sums(sums[:, a.shape[1] :]) - bleu_of_sums(sums[:, : a.shape[1]]))
+    beyond = distances - distances.mean() > abs(bleu(b) - bleu(a))
+    return (int(beyond.sum()) + 1) / (len(beyond) + 1)
 
 
 def no_difference(population: Population, n: int, sets: int) -> dict[str, Any]:
@@ -95,16 +108,18 @@ def no_difference(population: Population, n: int, sets: int) -> dict[str, Any]:
     p values up to a level and that level (Kolmogorov and Smirnov).
     """
     generator = np.random.default_rng(n)
-    results = []
+    results, p_sacrebleu = [], []
     for seed in range(sets):
         drawn = generator.integers(SENTENCES, size=n)
         a, b = population.a[drawn], population.b[drawn]
         swap = generator.random((n, 1)) < 0.5
-        systems = [np.where(swap, b, a)], [np.where(swap, a, b)]
-        results += paired_tests(systems, [(0, 1)], Resampling(seed=seed, trials=TRIALS))
+        first, second = np.where(swap, b, a), np.where(swap, a, b)
+        results += paired_tests([[first], [second]], [(0, 1)], ResamplingSettings.defaults(seed=seed, trials=TRIALS))
+        p_sacrebleu.append(paired_bs(first, second, BootstrapSettings.defaults(seed=seed)))
     row: dict[str, Any] = {"n": n, "test_sets": sets}
-    for name in ("p_bootstrap", "p_randomisation", "p_sacrebleu"):
-        p = np.sort([getattr(result, name) for result in results])
+    ours = {name: [getattr(result, name) for result in results] for name in ("p_bootstrap", "p_randomisation")}
+    for name, values in {**ours, "p_sacrebleu": p_sacrebleu}.items():
+        p = np.sort(values)
         steps = np.arange(sets + 1) / sets
         row[name] = {
             "under_0.05": float((p < 0.05).mean()),
@@ -114,12 +129,12 @@ def no_difference(population: Population, n: int, sets: int) -> dict[str, Any]:
     return row
 
 
-def page(found: Mapping[str, Any]) -> str:
+def markdown(results: Mapping[str, Any]) -> str:
     """The results as Markdown tables."""
     lines = ["| 95% interval of | sentences | test sets drawn | hold the truth | half-width |", "|---|--:|--:|--:|--:|"]
     kinds = {"bleu": "BLEU", "interaction": "difference of differences (sentences in each stratum)"}
     for kind, name in kinds.items():
-        for row in found[kind]:
+        for row in results[kind]:
             held, wide = f"{100 * row['held']:.1f}%", f"±{row['half_width']:.1f}"
             lines.append(f"| {name} | {row['n']} | {row['test_sets']:,} | {held} | {wide} |")
     lines += [
@@ -133,21 +148,21 @@ def page(found: Mapping[str, Any]) -> str:
         "p_sacrebleu": "the formula of `sacrebleu --paired-bs`",
     }
     for key, name in names.items():
-        for row in found["no_difference"]:
+        for row in results["no_difference"]:
             lines.append(f"| {name} | {row['n']} | {row['test_sets']:,} | {100 * row[key]['under_0.05']:.1f}% |")
     return "\n".join(lines) + "\n"
 
 
 def main() -> None:
     population = Population()
-    found = {
+    results = {
         "bleu": [interval_of_bleu(population, n, DRAWS // n) for n in (100, 200, 400)],
         "interaction": [interval_of_interaction(population, n, DRAWS // n // 2) for n in (200,)],
         "no_difference": [no_difference(population, n, TESTS) for n in (100, 200)],
     }
-    PLACE.mkdir(parents=True, exist_ok=True)
-    (PLACE / "known_truth.json").write_text(to_json(found) + "\n", encoding="utf-8")
-    (PLACE / "known_truth.md").write_text(page(found), encoding="utf-8")
+    OUTPUT.mkdir(parents=True, exist_ok=True)
+    (OUTPUT / "known_truth.json").write_text(to_json(results) + "\n", encoding="utf-8")
+    (OUTPUT / "known_truth.md").write_text(markdown(results), encoding="utf-8")
 
 
 if __name__ == "__main__":

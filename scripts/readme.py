@@ -1,6 +1,6 @@
 """Copies the tables of outputs/reference into README and docs/measuring.md: python scripts/readme.py
 
-tests/test_readme.py checks. Each place is marked <!-- tables: PAGE.md --> … <!-- end -->, or, for some of the page's
+tests/test_readme.py checks. Each table is marked <!-- tables: PAGE.md --> … <!-- end -->, or, for some of the page's
 sections only, <!-- tables: PAGE.md: Title; Title -->; "Result" is what stands above the first. No number is typed by
 hand.
 """
@@ -10,16 +10,16 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 PAGES = ("README.md", "docs/measuring.md")
-PLACE = re.compile(r"(<!-- tables: (\S+\.md)(?:: ([^\n]+))? -->\n).*?(<!-- end -->)", re.DOTALL)
+MARKED = re.compile(r"(<!-- tables: (\S+\.md)(?:: ([^\n]+))? -->\n).*?(<!-- end -->)", re.DOTALL)
 
 
-def tables(page: str) -> str:
+def page_tables(page: str) -> str:
     """The Markdown tables of a page, and the list of how they were made below them."""
     blocks = [block for block in page.split("\n\n") if block.startswith(("| ", "- "))]
     return "\n\n".join(block.strip() for block in blocks)
 
 
-def sections(page: str, titles: list[str]) -> str:
+def page_sections(page: str, titles: list[str]) -> str:
     """Those parts of a page, without their titles and pictures. KeyError for a title that it does not have."""
     first, *others = re.split(r"^## ", page, flags=re.MULTILINE)
     parts = {"Result": first.partition("\n")[2]}
@@ -28,17 +28,17 @@ def sections(page: str, titles: list[str]) -> str:
     return "\n\n".join(block for block in blocks if not block.startswith("!["))
 
 
-def filled(text: str, root: Path = ROOT) -> str:
-    """The text with every marked place as its page in outputs/reference has it."""
+def fill_tables(text: str, root: Path = ROOT) -> str:
+    """The text with every marked table as its page in outputs/reference has it."""
 
-    def fill(place: re.Match[str]) -> str:
-        page = (root / place[2]).read_text(encoding="utf-8")
-        content = sections(page, place[3].split("; ")) if place[3] else tables(page)
-        return f"{place[1]}{content}\n{place[4]}"
+    def fill(match: re.Match[str]) -> str:
+        page = (root / match[2]).read_text(encoding="utf-8")
+        content = page_sections(page, match[3].split("; ")) if match[3] else page_tables(page)
+        return f"{match[1]}{content}\n{match[4]}"
 
-    return PLACE.sub(fill, text)
+    return MARKED.sub(fill, text)
 
 
 if __name__ == "__main__":
     for path in map(ROOT.joinpath, PAGES):
-        path.write_text(filled(path.read_text(encoding="utf-8")), encoding="utf-8")
+        path.write_text(fill_tables(path.read_text(encoding="utf-8")), encoding="utf-8")

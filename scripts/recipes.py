@@ -12,7 +12,7 @@ from hydra import compose, initialize_config_dir
 from hydra.utils import instantiate
 
 from nmt.cli import conf_dir
-from nmt.models.cells import Cell
+from nmt.models.rnn import Cell
 from nmt.models.seq2seq import Seq2Seq
 from nmt.run import count_parameters
 
@@ -51,7 +51,7 @@ class Recipe(NamedTuple):
 def read(name: str) -> Recipe:
     lines = (Path(conf_dir()) / "experiment" / "paper" / f"{name}.yaml").read_text(encoding="utf-8").split("\n")
     head = "\n".join(line.removeprefix("# ") for line in lines if line.startswith("# "))
-    _, title, *rest = re.sub(r"\n +", " ", head).split("\n")  # an indented line goes on with the one above
+    _, title, *rest = re.sub(r"\n +", " ", head).split("\n")  # an indented line continues the one above
     facts = dict(line.split(": ", 1) for line in rest if line.split(": ", 1)[0] in KEYS)
     return Recipe(name, title, facts)
 
@@ -67,7 +67,7 @@ def build(recipe: Recipe) -> Seq2Seq:
 
 def state_numbers(model: Seq2Seq) -> int | None:
     """layers x (h + c) of a recurrent decoder."""
-    return sum(cell.tensors * cell.size for cell in model.modules() if isinstance(cell, Cell)) or None
+    return sum(cell.state_tensors * cell.size for cell in model.modules() if isinstance(cell, Cell)) or None
 
 
 def row(recipe: Recipe) -> str:
@@ -87,7 +87,7 @@ def row(recipe: Recipe) -> str:
     return f"| {' | '.join(cell.replace('|', chr(92) + '|') for cell in cells)} |"
 
 
-def page() -> str:
+def markdown() -> str:
     recipes = [read(name) for name in ORDER]
     columns = [
         "recipe", "what it is", "paper", "published", "vocabulary", "parameters (paper's)", "state (paper's)",
@@ -101,4 +101,4 @@ def page() -> str:
 
 
 if __name__ == "__main__":
-    PAGE.write_text(page(), encoding="utf-8")
+    PAGE.write_text(markdown(), encoding="utf-8")

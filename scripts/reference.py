@@ -12,16 +12,16 @@ KEPT = ("config.yaml", "data.json", "metrics.jsonl", "status.json")
 DATA = "../shared/data"  # where $NMT_DATA pointed to, as a path relative to the checkout
 
 
-def keep(run: Path, folder: Path) -> None:
-    """One run directory, without what weighs."""
-    own = folder / run.name
-    own.mkdir(parents=True, exist_ok=True)
+def copy_run(run: Path, folder: Path) -> None:
+    """One run directory, without weights."""
+    copied = folder / run.name
+    copied.mkdir(parents=True, exist_ok=True)
     for name in KEPT:
-        shutil.copyfile(run / name, own / name)
-    config = (own / "config.yaml").read_text(encoding="utf-8")
-    (own / "config.yaml").write_text(config.replace(DATA, "$NMT_DATA"), encoding="utf-8")
+        shutil.copyfile(run / name, copied / name)
+    config = (copied / "config.yaml").read_text(encoding="utf-8")
+    (copied / "config.yaml").write_text(config.replace(DATA, "$NMT_DATA"), encoding="utf-8")
     for file in sorted((run / "evaluation").rglob("*")):
-        to = own / file.relative_to(run)
+        to = copied / file.relative_to(run)
         if file.suffix == ".json":
             to.parent.mkdir(parents=True, exist_ok=True)
             shutil.copyfile(file, to)
@@ -33,5 +33,5 @@ def keep(run: Path, folder: Path) -> None:
 
 if __name__ == "__main__":
     *runs, target = map(Path, sys.argv[1:])
-    for one in runs:
-        keep(one, target)
+    for run in runs:
+        copy_run(run, target)

@@ -17,7 +17,7 @@ files=(data=text data.name=europarl data.source=en data.target=fr
     "data.train_src=$data/train.en.gz" "data.train_tgt=$data/train.fr.gz"
     "data.valid_src=$data/valid.en.gz" "data.valid_tgt=$data/valid.fr.gz"
     "data.test_src=$data/test.en.gz" "data.test_tgt=$data/test.fr.gz")
-settings=(size=base size.dropout=0.0 tokenizer.vocab_size=4000 tokenizer.sample=100000 batching.tokens=1024
+settings=(size=d192 size.dropout=0.0 tokenizer.vocab_size=4000 tokenizer.sample=100000 batching.tokens=1024
     training.max_epochs=null training.max_updates=11000 training.validate_every=1000 training.keep_every=1000
     training.bleu_sentences=200 "precision=${PRECISION:-bf16}" threads=1 workers=1)
 kept=()

@@ -9,7 +9,7 @@ files=(data=text data.name=multi30k data.source=de data.target=en
     "data.train_src=$data/train.de.gz" "data.train_tgt=$data/train.en.gz"
     "data.valid_src=$data/val.de.gz" "data.valid_tgt=$data/val.en.gz"
     "data.test_src=$data/test_2016_flickr.de.gz" "data.test_tgt=$data/test_2016_flickr.en.gz")
-settings=(cleaning=none size=base tokenizer.vocab_size=6000 batching.tokens=1024 training.max_epochs=10
+settings=(cleaning=none size=d192 tokenizer.vocab_size=6000 batching.tokens=1024 training.max_epochs=10
     training.validate_every=487 training.bleu_sentences=1014 precision=bf16 threads=1)
 names=()
 for row in initial_state rnn bahdanau luong transformer; do

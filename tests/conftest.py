@@ -103,6 +103,15 @@ def text(tmp_path: Path) -> Path:
     return tmp_path
 
 
+def run_script(
+    name: str, cwd: Path, *arguments: str, env: Mapping[str, str] | None = None
+) -> subprocess.CompletedProcess[str]:
+    """`python -m scripts.NAME` of this checkout, run in `cwd`."""
+    command = [sys.executable, "-m", f"scripts.{name}", *arguments]
+    environment = program_environment() | dict(env or {})
+    return subprocess.run(command, capture_output=True, text=True, cwd=cwd, env=environment, timeout=300)
+
+
 def program_environment() -> dict[str, str]:
     """The checkout under test comes first, from whatever folder a program is started."""
     path = os.pathsep.join(filter(None, [str(ROOT), os.environ.get("PYTHONPATH")]))

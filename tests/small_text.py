@@ -33,8 +33,8 @@ def updates(run_dir: Path) -> list[int]:
 
 
 def contents(folder: Path) -> dict[str, str]:
-    found = sorted(path for path in folder.rglob("*") if path.is_file())
-    return {str(path): hashlib.sha256(path.read_bytes()).hexdigest() for path in found}
+    files = sorted(path for path in folder.rglob("*") if path.is_file())
+    return {str(path): hashlib.sha256(path.read_bytes()).hexdigest() for path in files}
 
 
 def assert_refused(done: subprocess.CompletedProcess[str], *parts: str) -> None:

@@ -21,7 +21,7 @@ MAY_IMPORT = {
     "evaluation": {"data", "decoding"},
     "study": {"data", "models", "training", "decoding", "evaluation"},
 }
-MAY_IMPORT["benchmarks"] = set(MAY_IMPORT) | {"cli", "run", "run_directory", "record", "validation"}
+MAY_IMPORT["benchmarks"] = set(MAY_IMPORT) | {"run"}
 ROOMS = set(MAY_IMPORT)
 OPEN_TO_ALL = {"errors", "files", "progress"}
 PROGRAMS = {"train", "evaluate", "translate", "compare", "prepare", "benchmark", "__main__"}
@@ -30,7 +30,7 @@ DOORS = PROGRAMS | {
     "run",
     "corpora",
     "test_sets",
-    "comparison",
+    "experiments",
 }  # where configuration is known; below them there are plain values
 
 

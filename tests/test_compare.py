@@ -14,7 +14,7 @@ from hydra import compose, initialize_config_dir
 from nmt.cli import conf_dir
 from nmt.compare import compare
 from nmt.errors import ConfigError
-from nmt.study.arguments import Handed, split_arguments
+from nmt.study.arguments import ChildOverrides, split_arguments
 from tests.study.fakes import FAULTS, translations, write_files, write_run
 
 OWN = yaml.safe_load(open(f"{conf_dir()}/compare.yaml", encoding="utf-8"))
@@ -22,10 +22,10 @@ EXPERIMENTS = ("rnn", "bahdanau", "luong", "transformer")
 
 
 def test_settings_that_compare_lacks_go_to_training_as_they_are():
-    typed = ["data=text", "data.train_src=a b.en", "size=base", "+x.y=1", "~tracker", "seeds=[1,2]", "jobs=3"]
+    typed = ["data=text", "data.train_src=a b.en", "size=d192", "+x.y=1", "~tracker", "seeds=[1,2]", "jobs=3"]
     mine, handed = split_arguments(typed, OWN)
     assert mine == ["seeds=[1,2]", "jobs=3"]
-    assert handed == Handed(("data=text", "data.train_src=a b.en", "size=base", "+x.y=1", "~tracker"))
+    assert handed == ChildOverrides(("data=text", "data.train_src=a b.en", "size=d192", "+x.y=1", "~tracker"))
 
 
 @pytest.mark.parametrize("typed", ["beam=1", "test.name=mine", "evaluate.test=[wmt13,wmt14/full]", "alignment.shift=1"])
@@ -36,19 +36,19 @@ def test_settings_of_the_evaluation_go_there(typed):
 
 def test_parts_of_its_own_settings_stay():
     typed = ["report.text=none", "headline.long=[30,null]", "bootstrap.trials=99", "pairs=all"]
-    assert split_arguments(typed, OWN) == (typed, Handed())
+    assert split_arguments(typed, OWN) == (typed, ChildOverrides())
 
 
 def test_test_sets_by_name_are_for_training_too():
-    _, handed = split_arguments(["evaluate.test=wmt14/full", "beam=1", "test.name=x", "size=base"], OWN)
+    _, handed = split_arguments(["evaluate.test=wmt14/full", "beam=1", "test.name=x", "size=d192"], OWN)
     assert handed.both == ("evaluate.test=wmt14/full",)
-    assert handed.train == ("size=base",)
+    assert handed.train == ("size=d192",)
 
 
 def test_a_folder_of_configs_goes_to_both():
     mine, handed = split_arguments(["--config-dir", "my conf", "--cfg", "job", "model=own"], OWN)
     assert mine == ["--config-dir", "my conf", "--cfg", "job"]
-    assert handed == Handed(("model=own",), (), ("--config-dir", "my conf"))
+    assert handed == ChildOverrides(("model=own",), (), ("--config-dir", "my conf"))
 
 
 @pytest.mark.parametrize(

@@ -12,9 +12,9 @@ from hydra import compose, initialize_config_dir
 from sacrebleu.metrics import BLEU
 
 from nmt.cli import conf_dir
+from nmt.data.test_sets import read_selection, read_test_set
 from nmt.errors import ConfigError, UserError
 from nmt.evaluate import evaluations
-from nmt.test_sets import read_test, wanted_tests
 from tests.conftest import program_environment
 from tests.study.fakes import write_run
 
@@ -102,8 +102,8 @@ def test_a_file_that_is_given_twice_counts_twice_among_references_and_pooled_set
     (twice,) = evaluate("hypotheses=h", "references=[r,r]")
     assert "nrefs:2" in twice["metrics"]["bleu"]["signature"]
     with initialize_config_dir(conf_dir(), version_base="1.3"):
-        wanted = wanted_tests(compose("evaluate", ["test.src=[s,s]", "test.ref=[r,t]"]))
-    pooled = read_test(wanted.name, wanted.src, wanted.ref)
+        wanted = read_selection(compose("evaluate", ["test.src=[s,s]", "test.ref=[r,t]"]))
+    pooled = read_test_set(wanted.name, wanted.src, wanted.ref)
     assert (pooled.sources, pooled.references) == (["one", "one"], [["a b c d f", "two"]])
 
 
@@ -195,43 +195,6 @@ def test_two_systems_with_one_name_are_not_written_over_each_other(run: Path) ->
         evaluate(f"checkpoint=[{run},{run / 'best.safetensors'},{run / '..' / 'rnn'}]", "output=o")
 
 
-A1 = {"s": "the dog sleeps\nyes\na cat\n", "t": "le chien dort\n\nun chat\n", "gold1": "1-1 2-2 3-3\n\n1-1 2-2\n",
-      "hyp0": "0-0 1-1 2-2\n\n0-0 1-1\n"}  # fmt: skip
-
-
-@pytest.mark.parametrize(
-    ("gold", "base", "code", "said"),
-    [
-        (A1["gold1"], "alignment.base=1", 0, "AER 0.0"),
-        (A1["gold1"], "alignment.base=null", 0, "AER 0.0"),  # and a warning: counted from 1
-        (A1["gold1"], "alignment.base=0", 1, "gold1: line 1: link 3-3 leaves the sentence"),
-        ("1-1 9-1\n\n1-1\n", "alignment.base=1", 1, "gold1: line 1: link 9-1 leaves the sentence"),
-        ("0-1\n\n1-1\n", "alignment.base=1", 1, "gold1: line 1: link 0-1 leaves the sentence"),
-        ("1-1 2-2 3-3\n\n", "alignment.base=1", 1, "gold1 has 2 lines"),
-        ("\n\n\n", "alignment.base=1", 0, "AER"),
-    ],
-)
-def test_links_of_another_aligner_are_scored_and_a_wrong_base_is_found_out(
-    tmp_path, run_program, gold, base, code, said
-):
-    for name, text in {**A1, "gold1": gold}.items():
-        (tmp_path / name).write_text(text, encoding="utf-8")
-    done = run_program("evaluate", "alignment.links=hyp0", "alignment.gold=gold1", base, "test.src=s", "test.ref=t")
-    assert done.returncode == code, done.stderr
-    assert said in done.stdout + done.stderr
-    assert "Traceback" not in done.stderr
-    assert ("is read as counted from 1" in done.stderr) == (base == "alignment.base=null")
-
-
-@pytest.mark.slow
-def test_links_may_be_counted_from_1_too(tmp_path, run_program):
-    for name, text in A1.items():
-        (tmp_path / name).write_text(text, encoding="utf-8")
-    both = ("alignment.links=gold1", "alignment.gold=gold1", "alignment.base=1", "test.src=s", "test.ref=t")
-    assert "AER 0.0" in run_program("evaluate", *both, "alignment.links_base=1").stdout
-    assert "alignment.links_base=1" in run_program("evaluate", *both).stderr
-
-
 @pytest.mark.parametrize(
     ("setting", "said"),
     [
@@ -251,7 +214,7 @@ def test_a_table_of_both_sides_is_not_read_as_sentences(tmp_path: Path) -> None:
     with pytest.raises(UserError, match=r"pairs\.tsv: a \.tsv holds both sides"):
         evaluate("hypotheses=h", "references=pairs.tsv")
     with pytest.raises(UserError, match=r"pairs\.tsv: a \.tsv holds both sides"):
-        read_test(None, ["pairs.tsv"], ["h"])
+        read_test_set(None, ["pairs.tsv"], ["h"])
 
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs /dev/full")

@@ -1,4 +1,4 @@
-"""Each system learns to reverse: the task that needs every part of it, decoded freely, scored piece by piece."""
+"""Each system learns to reverse its source: greedy decoding, scored piece by piece."""
 
 from pathlib import Path
 
@@ -6,7 +6,7 @@ import pytest
 
 import nmt
 from nmt.data.synthetic import SyntheticCorpus
-from nmt.decoding.search import SearchSettings
+from nmt.settings import SearchSettings
 from tests.conftest import RunProgram
 
 TASK = {"symbols": 10, "min_length": 5, "max_length": 10, "train_pairs": 20000, "test_pairs": 300}
@@ -33,7 +33,7 @@ def test_reverse_is_learned_to_95_percent_in_greedy_decoding(
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
     test = SyntheticCorpus(reverse=True, **TASK).test_sets()["test"]
-    outputs = nmt.load(tmp_path / "run").translate(test.sources, SearchSettings(beam=1))
+    outputs = nmt.load(tmp_path / "run").translate(test.sources, SearchSettings.defaults(beam=1))
     right = total = 0
     for output, reference in zip(outputs, test.references[0], strict=True):
         expected = reference.split()

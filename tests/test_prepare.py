@@ -16,7 +16,8 @@ import numpy as np
 import psutil
 import pytest
 
-from nmt.data.prepared import open_prepared, stored_test_sets
+from nmt.data.preparation.prepared_corpus import open_prepared
+from nmt.data.test_sets import stored_test_sets
 from tests.conftest import RunProgram, program_environment
 from tests.sacrebleu_folder import write_set
 from tests.small_text import SMALL, assert_refused, contents, files
@@ -422,7 +423,7 @@ def test_killed_at_ten_random_moments_it_ends_with_the_same_bytes(text: Path, ru
     assert not [
         p
         for p in psutil.process_iter(["cmdline"])
-        if "nmt.data.preparation.workers" in " ".join(p.info.get("cmdline") or [])
+        if "nmt.data.preparation.worker_pool" in " ".join(p.info.get("cmdline") or [])
     ]
 
 

@@ -11,7 +11,7 @@ import pytest
 from hydra import compose, initialize_config_dir
 
 from nmt.cli import conf_dir
-from scripts.readme import PAGES, PLACE, filled
+from scripts.readme import MARKED, PAGES, fill_tables
 from tests.conftest import program_environment
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -21,8 +21,8 @@ README = (ROOT / "README.md").read_text(encoding="utf-8")
 @pytest.mark.parametrize("page", PAGES)
 def test_every_table_is_the_one_in_outputs_reference(page: str) -> None:
     text = (ROOT / page).read_text(encoding="utf-8")
-    assert PLACE.search(text)
-    assert filled(text) == text
+    assert MARKED.search(text)
+    assert fill_tables(text) == text
 
 
 @pytest.mark.parametrize("page", PAGES)

@@ -8,7 +8,7 @@ from omegaconf import DictConfig
 
 from nmt.cli import conf_dir
 from nmt.run import count_parameters
-from scripts.recipes import ORDER, PAGE, build, page, read, state_numbers
+from scripts.recipes import ORDER, PAGE, build, markdown, read, state_numbers
 
 GRU, LSTM = 3, 4
 
@@ -123,4 +123,4 @@ def test_the_transformers_peak_rate_and_average_are_the_papers(name: str, width:
 
 
 def test_the_page_is_what_the_script_writes() -> None:
-    assert PAGE.read_text(encoding="utf-8") == page()
+    assert PAGE.read_text(encoding="utf-8") == markdown()

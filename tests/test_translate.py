@@ -13,9 +13,9 @@ import pytest
 from omegaconf import DictConfig, OmegaConf
 
 import nmt.run
-from nmt.decoding.search import SearchSettings
-from nmt.decoding.streams import writing
+from nmt.decoding.line_io import open_output
 from nmt.errors import ConfigError, UserError
+from nmt.settings import SearchSettings
 from nmt.translate import load_translator, search_settings
 from tests.conftest import ROOT, RunProgram, program_environment
 
@@ -103,7 +103,7 @@ def test_fewer_translations_than_asked_for_are_said_and_lines_stay_in_step(trans
 
 @pytest.mark.slow
 def test_capped_outputs_are_counted(translate, run):
-    settings = SearchSettings(beam=1, max_extra=9)
+    settings = SearchSettings.defaults(beam=1, max_extra=9)
     capped = sum(best.capped for [best] in nmt.run.load(run).hypotheses(WOMEN, settings))
     done = translate("beam=1", "max_extra=9", stdin="\n".join(WOMEN))
     assert capped > 0
@@ -125,7 +125,7 @@ def test_files_are_read_and_written_whole(translate, tmp_path, run):
         file.write("\n".join(WOMEN))
     done = translate("input=in, (1).gz", "output=out.txt", "beam=1")
     assert (done.returncode, done.stdout) == (0, "")
-    expected = nmt.run.load(run).translate(WOMEN, SearchSettings(beam=1))
+    expected = nmt.run.load(run).translate(WOMEN, SearchSettings.defaults(beam=1))
     assert (tmp_path / "out.txt").read_bytes() == "".join(f"{line}\n" for line in expected).encode()
     assert sorted(path.name for path in tmp_path.iterdir()) == ["in, (1).gz", "out.txt"]
 
@@ -160,12 +160,12 @@ def test_a_setting_that_cannot_work_is_refused_by_its_key(run, wrong):
 
 
 def test_an_output_that_cannot_be_written_is_refused_by_its_name(tmp_path):
-    with pytest.raises(UserError, match="cannot write"), writing(str(tmp_path / "no/such/folder")):
+    with pytest.raises(UserError, match="cannot write"), open_output(str(tmp_path / "no/such/folder")):
         pass
 
 
 def test_an_output_that_is_no_ordinary_file_is_written_as_it_is():
-    with writing(os.devnull) as write:
+    with open_output(os.devnull) as write:
         write("text")
     assert not Path(os.devnull).is_file()
 

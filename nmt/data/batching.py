@@ -1,20 +1,63 @@
-"""Batches by a token budget from sentences of similar length, in an order that (seed, epoch) decides."""
+"""Batches by a token budget from sentences of similar length, ordered by (seed, epoch), prefetched in a thread."""
 
+import sys
+import threading
 from collections.abc import Generator, Iterator, Sequence
 from contextlib import closing
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import count
-from typing import NamedTuple
+from queue import SimpleQueue
+from typing import NamedTuple, TypeVar
 
 import numpy as np
 import torch
 from torch import Tensor
 
-from nmt.data.encoded import EncodedPairs, Sequences
-from nmt.data.plan import Plan, make_plan
-from nmt.data.prefetch import prefetch
+from nmt.data.batch_plan import BatchPlan, make_batch_plan
+from nmt.data.encoded_pairs import EncodedPairs, Sequences
 from nmt.data.tokenizer import BOS, EOS, PAD
-from nmt.errors import require_whole
+from nmt.training_settings import BatchingSettings
+
+T = TypeVar("T")
+JOIN_TIMEOUT = 5.0  # seconds to wait for the thread to finish its current item
+
+
+def prefetch(source: Generator[T, None, None], ahead: int = 2) -> Generator[T, None, None]:
+    """What `source` yields, produced in a thread while the caller is busy; at most `ahead` of them wait.
+
+    An exception in `source` is raised here, in order. When this generator is closed, dropped or left by an
+    exception, the thread ends and `source` is closed. Only the thread runs `source`, from the first `next` on.
+    """
+    ready: SimpleQueue[tuple[T, None] | tuple[None, BaseException]] = SimpleQueue()
+    slots = threading.Semaphore(ahead)
+    closed = threading.Event()
+
+    def work() -> None:
+        try:
+            while slots.acquire() and not closed.is_set():
+                ready.put((next(source), None))
+        except BaseException as error:  # StopIteration at the end
+            ready.put((None, error))
+        finally:
+            source.close()
+
+    thread = threading.Thread(target=work, name="prefetch", daemon=True)
+    thread.start()
+    try:
+        while True:
+            item, error = ready.get()
+            if isinstance(error, StopIteration):
+                return
+            if error is not None:
+                raise error
+            slots.release()
+            yield item  # type: ignore[misc]
+    finally:
+        closed.set()
+        slots.release()
+        # at the interpreter's exit threads are frozen, and the garbage collector may run in the thread itself
+        if not sys.is_finalizing() and thread is not threading.current_thread():
+            thread.join(JOIN_TIMEOUT)
 
 
 class Batch(NamedTuple):
@@ -30,7 +73,7 @@ class Batch(NamedTuple):
         return Batch(*(tensor.to(device, non_blocking=True) for tensor in self))
 
     def pinned(self) -> "Batch":
-        """In memory that a CUDA device reads by itself, while the processor goes on."""
+        """In page-locked memory, which a CUDA device copies asynchronously."""
         return Batch(*(tensor.pin_memory() for tensor in self))
 
 
@@ -47,7 +90,7 @@ def collate(pairs: EncodedPairs, indices: Sequence[int] | np.ndarray) -> Batch:
 
 
 def _rows(side: Sequences, numbers: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """(B, longest) ids and the place of an EOS, still PAD, after each; (B,) lengths. Both count the EOS."""
+    """(B, longest) ids, with room for an EOS (still PAD) after each; (B,) lengths. Both count the EOS."""
     starts = side.offsets[numbers]
     lengths = np.asarray(side.offsets[numbers + 1] - starts, dtype=np.int64)
     columns = np.arange(lengths.max() + 1)
@@ -57,34 +100,20 @@ def _rows(side: Sequences, numbers: np.ndarray) -> tuple[np.ndarray, np.ndarray]
     return rows, lengths + 1
 
 
-@dataclass(frozen=True)
-class BatchingSettings:
-    """`tokens` bounds sentences x longest side, padding included; `max_pieces` bounds a sentence."""
-
-    tokens: int = 4096
-    max_pieces: int = 200
-    pool: int = 1_000_000  # pairs sorted together; a larger corpus is cut into pools after shuffling
-    seed: int = 1
-
-    def __post_init__(self) -> None:
-        for name in ("tokens", "max_pieces", "pool"):
-            require_whole(f"batching.{name}", getattr(self, name))
-
-
 class Batches:
     """The training batches of any epoch; a pure function of (seed, epoch), so any position can be returned to."""
 
     def __init__(self, pairs: EncodedPairs, settings: BatchingSettings) -> None:
         self.settings = settings
         self._pairs = pairs
-        self._planned: tuple[int, Plan] | None = None
+        self._planned: tuple[int, BatchPlan] | None = None
 
-    def plan(self, epoch: int) -> Plan:
+    def plan(self, epoch: int) -> BatchPlan:
         """The epoch's batches, in training order. The last plan made is kept."""
-        planned = self._planned  # another thread may put the next one there
+        planned = self._planned  # read once: another thread may replace it
         if planned is None or planned[0] != epoch:
             rng = np.random.default_rng([self.settings.seed, epoch])
-            planned = epoch, make_plan(self._pairs, self.settings.tokens, self.settings.pool, rng)
+            planned = epoch, make_batch_plan(self._pairs, self.settings.tokens, self.settings.pool, rng)
             self._planned = planned
         return planned[1]
 
@@ -92,16 +121,16 @@ class Batches:
         """Endless (epoch, index of the next batch, batch), starting with batch `index` of `epoch`."""
         with closing(prefetch(self._plans(epoch), ahead=1)) as plans:  # no batch waits for the plan of a new epoch
             for number, plan in plans:
-                for done in range(index, len(plan)):
-                    yield number, done + 1, collate(self._pairs, plan[done])
+                for batch in range(index, len(plan)):
+                    yield number, batch + 1, collate(self._pairs, plan[batch])
                 index = 0
 
-    def _plans(self, epoch: int) -> Generator[tuple[int, Plan], None, None]:
+    def _plans(self, epoch: int) -> Generator[tuple[int, BatchPlan], None, None]:
         for number in count(epoch):
             yield number, self.plan(number)
 
 
-def in_order(pairs: EncodedPairs, settings: BatchingSettings) -> Iterator[Batch]:
+def validation_batches(pairs: EncodedPairs, settings: BatchingSettings) -> Iterator[Batch]:
     """Every pair once, in batches of the same budget: for validation."""
     for indices in Batches(replace(pairs, parts=()), settings).plan(0):
         yield collate(pairs, indices)

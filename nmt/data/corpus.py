@@ -1,8 +1,11 @@
-"""What every corpus gives: pairs of sentences by split, languages, and where they come from."""
+"""Interface of all corpora: pairs of sentences by split, languages, provenance; and subsets of their pairs."""
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
+from itertools import islice
 from typing import Any, ClassVar, NamedTuple, Protocol
+
+import numpy as np
 
 Alignment = tuple[tuple[int, int], ...]
 
@@ -27,8 +30,8 @@ class TestSet:
     alignments: list[Alignment] | None = None
 
 
-class Source(NamedTuple):
-    """A stretch of the training text with a name of its own, and its weight where several are mixed by weight."""
+class CorpusPart(NamedTuple):
+    """A part of the training text by name, with its weight where several are mixed by weight."""
 
     name: str
     weight: float | None
@@ -46,22 +49,82 @@ class Corpus(Protocol):
         """The training pairs, the same ones in the same order at each call."""
 
     def valid(self) -> Iterator[Pair]:
-        """The pairs on which training is watched."""
+        """The pairs for validation during training."""
 
     def test_sets(self) -> dict[str, TestSet]:
         """The held-out sets by name; 'test' is the default one. Empty where there is none."""
 
     def provenance(self) -> dict[str, Any]:
-        """Facts for the record: settings or file names, sizes, checksums; no absolute path."""
+        """Facts about the text: settings or file names, sizes, checksums; no absolute path."""
 
     def identity(self) -> dict[str, Any]:
-        """What decides the text: two corpora with the same one give the same pairs. Quick to ask for."""
+        """What decides the text: two corpora with equal identities give the same pairs. Fast."""
         return self.provenance()
 
-    def sources(self) -> list[Source]:
-        """What `train` is made of, in its order; one source unless several corpora are mixed."""
-        return [Source(self.name, None, self.train)]
+    def parts(self) -> list[CorpusPart]:
+        """What `train` is made of, in its order; one part unless several corpora are mixed."""
+        return [CorpusPart(self.name, None, self.train)]
 
     def expected_pairs(self) -> int | None:
         """About how many training pairs there are, for a progress bar; None where only reading would tell."""
         return None
+
+
+PairReader = Callable[[], Iterator[Pair]]
+
+
+@dataclass(frozen=True)
+class Subset:
+    """Applied to the training pairs: first joined, then `max_pairs` of the examples kept.
+
+    `join` = k makes one example of k consecutive pairs, for `join_share` of the examples; the others stay single
+    sentences. A pair that is empty on both sides ends a document, and nothing is joined across it.
+    """
+
+    max_pairs: int | None = None
+    subset: str = "first"  # or random
+    join: int = 1
+    join_share: float = 1.0
+    seed: int = 1
+
+    def apply(self, read: PairReader) -> Iterator[Pair]:
+        """The chosen pairs in the corpus's order; `read` is called once, or twice for a random subset."""
+        if self.max_pairs is None:
+            return self._joined(read())
+        if self.subset == "first":
+            return islice(self._joined(read()), self.max_pairs)
+        return self._random(read, self.max_pairs)
+
+    def identity(self) -> dict[str, Any]:
+        """The settings that decide the text; empty for a whole corpus, sentence by sentence."""
+        return {} if self == Subset() else asdict(self)
+
+    def _random(self, read: PairReader, size: int) -> Iterator[Pair]:
+        count = sum(1 for _ in self._joined(read()))
+        selected = np.zeros(count, dtype=bool)
+        selected[np.random.default_rng(self.seed).permutation(count)[:size]] = True
+        for pair, is_selected in zip(self._joined(read()), selected, strict=True):
+            if is_selected:
+                yield pair
+
+    def _joined(self, pairs: Iterator[Pair]) -> Iterator[Pair]:
+        if self.join == 1 or self.join_share == 0:
+            return pairs
+        return self._join(pairs)
+
+    def _join(self, pairs: Iterator[Pair]) -> Iterator[Pair]:
+        rng = np.random.default_rng(self.seed)
+        buffer: list[Pair] = []
+        length = self._next_length(rng)
+        for pair in pairs:
+            ends_document = not pair.source.strip() and not pair.target.strip()
+            if not ends_document:
+                buffer.append(pair)
+            if buffer and (ends_document or len(buffer) == length):
+                yield Pair(" ".join(p.source for p in buffer), " ".join(p.target for p in buffer))
+                buffer, length = [], self._next_length(rng)
+        if buffer:
+            yield Pair(" ".join(p.source for p in buffer), " ".join(p.target for p in buffer))
+
+    def _next_length(self, rng: np.random.Generator) -> int:
+        return self.join if rng.random() < self.join_share else 1

@@ -1,4 +1,4 @@
-"""Copy and reverse: tasks that ask for memory of positions and nothing else.
+"""Copy and reverse: tasks that require memory of positions and nothing else.
 
 Sentences are uniform random strings of symbols (a, b, ... z, aa, ab, ...), lengths uniform. The target is the source,
 or the source backwards; the alignment is known by construction.

@@ -7,12 +7,11 @@ carriage returns inside sentences, and breaking there puts the two sides out of 
 import gzip
 import hashlib
 import zlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, BinaryIO, Literal
 
-from nmt.data.corpus import Corpus, Pair, TestSet
-from nmt.data.selection import Selection
+from nmt.data.corpus import Corpus, Pair, Subset, TestSet
 from nmt.errors import ConfigError, UserError
 
 Errors = Literal["strict", "replace"]
@@ -115,6 +114,15 @@ def read_tsv(path: str) -> Iterator[Pair]:
         raise UserError(f"{path} is empty; give a file with text")
 
 
+def require_equal_counts(counts: Mapping[str, int]) -> None:
+    """UserError with every file and its number of lines unless all are equal; an empty set is refused too."""
+    if len(set(counts.values())) > 1:
+        listed = ", ".join(f"{name} has {count:,} line{'s' * (count != 1)}" for name, count in counts.items())
+        raise UserError(f"the counts differ: {listed}; line n of each file must belong to the same sentence")
+    if 0 in counts.values():
+        raise UserError(f"nothing to score: {', '.join(counts)} {'has' if len(counts) == 1 else 'have'} no line")
+
+
 class TextCorpus(Corpus):
     """Parallel text in the user's own files: a source and a target file each, or one .tsv for both.
 
@@ -142,7 +150,7 @@ class TextCorpus(Corpus):
         url: str | None = None,
     ) -> None:
         self.name = name
-        self._selection = Selection(max_pairs, subset, join, join_share, seed)
+        self._selection = Subset(max_pairs, subset, join, join_share, seed)
         self._about = {"licence": licence, "url": url}
         self.source_language = source or ""
         self.target_language = target or ""
@@ -154,7 +162,7 @@ class TextCorpus(Corpus):
         self._test = _side_files("test", test_src, test_files)
 
     def train(self) -> Iterator[Pair]:
-        return self._selection.of(lambda: _read(self._train))
+        return self._selection.apply(lambda: _read(self._train))
 
     def valid(self) -> Iterator[Pair]:
         return _read(self._valid)

@@ -9,14 +9,13 @@ import io
 import re
 import unicodedata
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal
 
 import sentencepiece as spm
 
-from nmt.errors import ConfigError, UserError, require_whole
+from nmt.errors import ConfigError, UserError
 from nmt.progress import say
+from nmt.training_settings import TokenizerSettings
 
 PAD, UNK, BOS, EOS = 0, 1, 2, 3
 FIRST_BYTE = 4  # the 256 pieces of byte fallback follow the special ones
@@ -97,25 +96,6 @@ def load_tokenizers(folder: Path) -> tuple[Tokenizer, Tokenizer]:
     return source, Tokenizer.from_file(folder / TARGET_MODEL, normalises=False)
 
 
-@dataclass(frozen=True)
-class TokenizerSettings:
-    """How the pieces are found. `shrink` takes the largest vocabulary the corpus supports where it is smaller."""
-
-    vocab_size: int = 8000
-    model_type: Literal["unigram", "bpe"] = "unigram"
-    joint: bool = False
-    sample: int = 200_000
-    character_coverage: float = 1.0
-    shrink: bool = False
-    seed: int = 1
-
-    def __post_init__(self) -> None:
-        if self.model_type not in ("unigram", "bpe"):
-            raise ConfigError(f"tokenizer.model_type={self.model_type}: write unigram or bpe")
-        require_whole("tokenizer.vocab_size", self.vocab_size)
-        require_whole("tokenizer.sample", self.sample)
-
-
 def train_tokenizer(lines: Iterable[str], settings: TokenizerSettings, normalises: bool) -> Tokenizer:
     """Raises ConfigError, naming the smallest or largest size that works, where vocab_size does not fit."""
     unique = list(dict.fromkeys(normalise(line) if normalises else line for line in lines))
@@ -137,7 +117,7 @@ def train_tokenizer(lines: Iterable[str], settings: TokenizerSettings, normalise
 
 
 def _attempt(lines: list[str], size: int, settings: TokenizerSettings) -> tuple[bytes | None, str]:
-    """A trained model, or None and what SentencePiece said."""
+    """A trained model, or None and the message of SentencePiece."""
     model = io.BytesIO()
     try:
         spm.SentencePieceTrainer.train(

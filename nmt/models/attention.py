@@ -1,59 +1,59 @@
-"""Where a recurrent decoder looks: scorers, and the controls that look nowhere.
+"""Attention of the recurrent decoders: scorers, and the baselines without attention.
 
 A scorer turns the encoder states into keys once a sentence; then each query gives a context. Queries are
-(B, T, D): T is 1 inside a recurrence and the whole sentence where the decoder does not feed its look back.
+(B, T, D): T is 1 inside a recurrence, and the whole sentence without input feeding. Shapes: see `seq2seq.py`.
 """
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor, nn
+from torch.autograd.function import once_differentiable
 
-from nmt.errors import ConfigError, UserError, require_whole
-from nmt.models.additive import additive_scores
-from nmt.models.cells import StackState
-from nmt.models.precision import wide
+from nmt.errors import ModelError
+from nmt.models.ops import upcast
+from nmt.models.rnn import StackState
 
 
 class Memory(NamedTuple):
-    """The encoded source batch; made once, read at every target step, which alone fills in `steps` anew."""
+    """The encoded source batch: computed once, read at every target step (which replaces `steps` alone)."""
 
     states: Tensor  # (B, S, E)
-    keys: Tensor  # (B, S, A) the states as the scorer wants them
+    keys: Tensor  # (B, S, A) the states as the scorer compares them
     summary: Tensor  # (B, E) the whole sentence in one vector
-    start: StackState  # the decoder's cells before the first target piece
+    initial_state: StackState  # the decoder's cells before the first target piece
     mask: Tensor  # (B, S) True where a piece is real
-    steps: Tensor  # (B, T) which target steps the queries are of; the first is 0
+    steps: Tensor  # (B, T) the target steps of the queries; the first is 0
 
 
 class Attention(nn.Module, ABC):
     """Built by the decoder as Attention(query_size=D, encoder_size=E); further settings come from its YAML."""
 
-    context_size: int  # width of the context it gives
-    looks: bool = True  # False where there are no weights to show
-    fixed_size: bool = False  # True where the decoder gets one vector of the sentence, however long that is
+    context_size: int  # size of the context
+    has_weights: bool = True  # False where there is no distribution over the source
+    is_fixed_size: bool = False  # True where the decoder gets one vector, whatever the length of the source
     is_summary: bool = False  # True where that vector is the encoder's summary
-    by_place: bool = False  # True where a weight depends on where a piece stands
+    is_positional: bool = False  # True where weights depend on positions
 
     @abstractmethod
     def keys(self, states: Tensor) -> Tensor:
-        """Encoder states (B, S, E) -> what is compared with queries, (B, S, A)."""
+        """Encoder states (B, S, E) -> keys (B, S, A)."""
 
     @abstractmethod
     def forward(self, query: Tensor, memory: Memory) -> tuple[Tensor, Tensor]:
         """Queries (B, T, D) -> contexts (B, T, context_size) and weights (B, T, S)."""
 
 
-def look(scores: Tensor, memory: Memory) -> tuple[Tensor, Tensor]:
+def attend_softmax(scores: Tensor, memory: Memory) -> tuple[Tensor, Tensor]:
     """Scores (B, T, S) -> context = sum_s w_s h_s, (B, T, E), and w = softmax(scores) over real pieces, (B, T, S).
 
-    A row without a real piece gives zeros: the lowest finite number, not -inf, goes in before the softmax.
+    A row without a real piece gives zeros, not NaN: padding gets the lowest finite number, not -inf.
     """
     padding = ~memory.mask[:, None, :]
-    scores = wide(scores)
+    scores = upcast(scores)
     weights = scores.masked_fill(padding, torch.finfo(scores.dtype).min).softmax(dim=-1).masked_fill(padding, 0.0)
     return torch.bmm(weights.to(memory.states.dtype), memory.states), weights
 
@@ -75,10 +75,10 @@ class Additive(Attention):
         nn.init.uniform_(self.v, -(size**-0.5), size**-0.5)
 
     def keys(self, states: Tensor) -> Tensor:
-        return wide(self.U(states))  # scores are made in float32: the CPU's sigmoid is fastest there
+        return upcast(self.U(states))  # scores in float32, where the CPU's sigmoid is fastest
 
     def forward(self, query: Tensor, memory: Memory) -> tuple[Tensor, Tensor]:
-        return look(additive_scores(wide(self.W(query)), memory.keys, self.v), memory)
+        return attend_softmax(additive_scores(upcast(self.W(query)), memory.keys, self.v), memory)
 
 
 class Dot(Attention):
@@ -86,14 +86,14 @@ class Dot(Attention):
 
     def __init__(self, query_size: int, encoder_size: int) -> None:
         super().__init__()
-        demand_equal("dot", query_size, encoder_size)
+        check_equal_sizes("dot", query_size, encoder_size)
         self.context_size = encoder_size
 
     def keys(self, states: Tensor) -> Tensor:
         return states
 
     def forward(self, query: Tensor, memory: Memory) -> tuple[Tensor, Tensor]:
-        return look(torch.bmm(query.to(memory.keys.dtype), memory.keys.mT), memory)
+        return attend_softmax(torch.bmm(query.to(memory.keys.dtype), memory.keys.mT), memory)
 
 
 class ScaledDot(Attention):
@@ -101,7 +101,7 @@ class ScaledDot(Attention):
 
     def __init__(self, query_size: int, encoder_size: int) -> None:
         super().__init__()
-        demand_equal("scaled_dot", query_size, encoder_size)
+        check_equal_sizes("scaled_dot", query_size, encoder_size)
         self.context_size = encoder_size
         self.scale = query_size**-0.5
 
@@ -109,7 +109,7 @@ class ScaledDot(Attention):
         return states
 
     def forward(self, query: Tensor, memory: Memory) -> tuple[Tensor, Tensor]:
-        return look(torch.bmm((self.scale * query).to(memory.keys.dtype), memory.keys.mT), memory)
+        return attend_softmax(torch.bmm((self.scale * query).to(memory.keys.dtype), memory.keys.mT), memory)
 
 
 class General(Attention):
@@ -125,43 +125,42 @@ class General(Attention):
         return self.W(states)
 
     def forward(self, query: Tensor, memory: Memory) -> tuple[Tensor, Tensor]:
-        return look(torch.bmm(query.to(memory.keys.dtype), memory.keys.mT), memory)
+        return attend_softmax(torch.bmm(query.to(memory.keys.dtype), memory.keys.mT), memory)
 
 
 class Location(Attention):
-    """a = softmax(W s): a weight for each place, whatever stands there      arXiv:1508.04025, 3.1."""
+    """a = softmax(W s): weights by source position, whatever the pieces      arXiv:1508.04025, 3.1."""
 
-    by_place = True
+    is_positional = True
 
     def __init__(self, query_size: int, encoder_size: int, max_pieces: int) -> None:
         super().__init__()
-        require_whole("model.attention.max_pieces", max_pieces)
         self.context_size = encoder_size
-        self.places = max_pieces + 1  # and the end of the sentence
-        self.W = nn.Linear(query_size, self.places, bias=False)
+        self.num_positions = max_pieces + 1  # and </s>
+        self.W = nn.Linear(query_size, self.num_positions, bias=False)
         nn.init.xavier_uniform_(self.W.weight)
 
     def keys(self, states: Tensor) -> Tensor:
         return states[..., :0]
 
     def forward(self, query: Tensor, memory: Memory) -> tuple[Tensor, Tensor]:
-        beyond = memory.mask.size(1) - self.places  # columns that have no weight: padding, or too long a sentence
-        if beyond > 0 and memory.mask[:, self.places :].any():
-            raise UserError(
-                f"attention=location has weights for {self.places - 1} source pieces, and a sentence here has "
-                f"{int(memory.mask.sum(dim=1).max()) - 1}: train with a larger model.attention.max_pieces, "
-                f"or translate with max_src_pieces={self.places - 1}"
+        excess = memory.mask.size(1) - self.num_positions  # positions without a weight: padding, or too long a source
+        if excess > 0 and memory.mask[:, self.num_positions :].any():
+            raise ModelError(
+                f"attention=location has weights for {self.num_positions - 1} source pieces, and a sentence here has "
+                f"{int(memory.mask.sum(dim=1).max()) - 1}: train with a larger max_pieces=..., "
+                f"or translate with max_src_pieces={self.num_positions - 1}"
             )
         scores = self.W(query)
-        scores = nn.functional.pad(scores, (0, beyond)) if beyond > 0 else scores[..., : memory.mask.size(1)]
-        return look(scores, memory)
+        scores = nn.functional.pad(scores, (0, excess)) if excess > 0 else scores[..., : memory.mask.size(1)]
+        return attend_softmax(scores, memory)
 
 
 class FixedContext(Attention):
     """No attention: the same summary at every step. This is the bottleneck under study (arXiv:1406.1078)."""
 
-    looks = False
-    fixed_size = True
+    has_weights = False
+    is_fixed_size = True
     is_summary = True
 
     def __init__(self, query_size: int, encoder_size: int) -> None:
@@ -172,15 +171,15 @@ class FixedContext(Attention):
         return states[..., :0]
 
     def forward(self, query: Tensor, memory: Memory) -> tuple[Tensor, Tensor]:
-        nowhere = memory.mask.new_zeros(1, 1, 1, dtype=torch.float32).expand(*query.shape[:2], memory.mask.size(1))
-        return memory.summary[:, None].expand(-1, query.size(1), -1), nowhere
+        no_weights = memory.mask.new_zeros(1, 1, 1, dtype=torch.float32).expand(*query.shape[:2], memory.mask.size(1))
+        return memory.summary[:, None].expand(-1, query.size(1), -1), no_weights
 
 
 class InitialStateOnly(Attention):
     """No attention and no context: the summary only starts the decoder (arXiv:1409.3215)."""
 
-    looks = False
-    fixed_size = True
+    has_weights = False
+    is_fixed_size = True
     context_size = 0
 
     def __init__(self, query_size: int, encoder_size: int) -> None:
@@ -190,14 +189,58 @@ class InitialStateOnly(Attention):
         return states[..., :0]
 
     def forward(self, query: Tensor, memory: Memory) -> tuple[Tensor, Tensor]:
-        nowhere = memory.mask.new_zeros(1, 1, 1, dtype=torch.float32).expand(*query.shape[:2], memory.mask.size(1))
-        return query[..., :0], nowhere
+        no_weights = memory.mask.new_zeros(1, 1, 1, dtype=torch.float32).expand(*query.shape[:2], memory.mask.size(1))
+        return query[..., :0], no_weights
 
 
-def demand_equal(name: str, query_size: int, encoder_size: int) -> None:
-    """A dot product needs two vectors of one length."""
+def check_equal_sizes(name: str, query_size: int, encoder_size: int) -> None:
+    """A dot product needs two vectors of one size."""
     if query_size != encoder_size:
-        raise ConfigError(
-            f"attention={name} compares decoder states of {query_size} numbers with encoder states of {encoder_size}: "
-            "make them equal (model.hidden_size = 2 x model.encoder_size if bidirectional) or use attention=general"
+        raise ModelError(
+            f"attention={name} compares decoder states of size {query_size} with encoder states of {encoder_size}: "
+            "make them equal (hidden_size = 2 x encoder_size if bidirectional) or use attention=general"
         )
+
+
+def additive_scores(query: Tensor, keys: Tensor, v: Tensor) -> Tensor:
+    """v . tanh(q_t + k_s): (B, T, A), (B, S, A), (A,) -> (B, T, S), without keeping any (B, S, A) for backward."""
+    return AdditiveScores.apply(query, keys, v)
+
+
+def additive_scores_explicit(query: Tensor, keys: Tensor, v: Tensor) -> Tensor:
+    """The same in plain operations; needs memory for (B, T, S, A)."""
+    return torch.tanh(query[:, :, None] + keys[:, None]) @ v
+
+
+class AdditiveScores(torch.autograd.Function):
+    """tanh z = 2 sigma(2z) - 1, its derivative 4 sigma (1 - sigma); backward recomputes sigma.
+
+    tanh over (B, S, A) would be the most expensive part of a Bahdanau step on a CPU; its sigmoid is six times faster.
+    Faster than the composed operations, and no (B, T, S, A) is kept for backward.
+    """
+
+    @staticmethod
+    def forward(ctx: Any, query: Tensor, keys: Tensor, v: Tensor) -> Tensor:
+        ctx.save_for_backward(query, keys, v)
+        with torch.autocast(query.device.type, enabled=False):
+            columns = [sigmoid_of_twice(q, keys) @ v for q in query.unbind(1)]
+            return 2 * torch.stack(columns, dim=1) - v.sum()
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        query, keys, v = ctx.saved_tensors
+        grad_queries, grad_keys, grad_v = [], torch.zeros(()), -grad.sum()
+        with torch.autocast(query.device.type, enabled=False):
+            for q, g in zip(query.unbind(1), grad.unsqueeze(-1).unbind(1), strict=True):  # (B, A), (B, S, 1)
+                sigma = sigmoid_of_twice(q, keys)
+                grad_v = grad_v + 2 * (g.flatten() @ sigma.flatten(0, 1))
+                derivative = torch.addcmul(sigma, sigma, sigma, value=-1)  # sigma (1 - sigma), (B, S, A)
+                grad_queries.append(torch.bmm(g.mT, derivative))
+                grad_keys = derivative.mul_(g) if len(grad_queries) == 1 else grad_keys.add_(derivative.mul_(g))
+            return torch.cat(grad_queries, dim=1) * (4 * v), grad_keys.mul_(4 * v), grad_v
+
+
+def sigmoid_of_twice(query: Tensor, keys: Tensor) -> Tensor:
+    """sigma(2 (q + k_s)): (B, A), (B, S, A) -> (B, S, A)."""
+    return torch.add(2 * query[:, None], keys, alpha=2).sigmoid_()

@@ -1,4 +1,4 @@
-"""Attention with several heads: the products around it. How it is computed itself, `backends` know."""
+"""Multi-head attention: the projections; the attention itself is computed by one of `backends`."""
 
 from __future__ import annotations
 
@@ -7,17 +7,17 @@ from typing import NamedTuple
 import torch
 from torch import Tensor, nn
 
-from nmt.models.backends.sight import Attend, Sight
-from nmt.models.positions import Turn
+from nmt.models.backends.masks import Attend, AttentionMask
+from nmt.models.positions import Rotate
 
 KeysValues = tuple[Tensor, Tensor]  # each (B, H, S, K)
 
 
-class Look(NamedTuple):
-    """One attention in one batch: computed by `attend`, at what is in `sight`."""
+class AttentionCall(NamedTuple):
+    """The kernel and the mask of one attention in one batch."""
 
     attend: Attend
-    sight: Sight
+    mask: AttentionMask
 
 
 class SelfAttention(nn.Module):
@@ -35,21 +35,21 @@ class SelfAttention(nn.Module):
         nn.init.zeros_(self.qkv.bias)
         nn.init.zeros_(self.out.bias)
 
-    def forward(self, x: Tensor, look: Look, turn: Turn) -> Tensor:
+    def forward(self, x: Tensor, attention: AttentionCall, rotate: Rotate) -> Tensor:
         """(B, T, D) -> (B, T, D)."""
-        q, k, v = split(self.qkv(x), 3, self.heads)
-        found, _ = look.attend(turn(q), turn(k), v, look.sight, self.dropout if self.training else 0.0)
-        return self.out(merge(found))
+        q, k, v = split_heads(self.qkv(x), 3, self.heads)
+        output, _ = attention.attend(rotate(q), rotate(k), v, attention.mask, self.dropout if self.training else 0.0)
+        return self.out(merge_heads(output))
 
-    def step(self, x: Tensor, past: KeysValues, look: Look, turn: Turn) -> tuple[Tensor, KeysValues]:
-        """More positions (B, T, D), usually one, after `past`, which grows by them."""
-        q, k, v = split(self.qkv(x), 3, self.heads)
-        k, v = torch.cat([past[0], turn(k)], dim=2), torch.cat([past[1], v], dim=2)
-        return self.out(merge(look.attend(turn(q), k, v, look.sight, 0.0)[0])), (k, v)
+    def step(self, x: Tensor, cache: KeysValues, attention: AttentionCall, rotate: Rotate) -> tuple[Tensor, KeysValues]:
+        """T more positions (B, T, D), usually one, after those of `cache`: their outputs, and the longer cache."""
+        q, k, v = split_heads(self.qkv(x), 3, self.heads)
+        k, v = torch.cat([cache[0], rotate(k)], dim=2), torch.cat([cache[1], v], dim=2)
+        return self.out(merge_heads(attention.attend(rotate(q), k, v, attention.mask, 0.0)[0])), (k, v)
 
 
 class CrossAttention(nn.Module):
-    """MultiHead(x, memory, memory); keys and values are made once a sentence, in one product."""
+    """MultiHead(x, memory, memory); keys and values are computed once a sentence, in one product."""
 
     def __init__(self, size: int, heads: int, dropout: float) -> None:
         super().__init__()
@@ -65,21 +65,21 @@ class CrossAttention(nn.Module):
 
     def keys_values(self, states: Tensor) -> KeysValues:
         """Encoder states (B, S, D) -> keys and values."""
-        k, v = split(self.kv(states), 2, self.heads)
+        k, v = split_heads(self.kv(states), 2, self.heads)
         return k, v
 
-    def forward(self, x: Tensor, memory: KeysValues, look: Look) -> tuple[Tensor, Tensor | None]:
-        """(B, T, D) -> (B, T, D) and, where `attend` makes them, weights (B, H, T, S)."""
-        (q,) = split(self.q(x), 1, self.heads)
-        found, weights = look.attend(q, *memory, look.sight, self.dropout if self.training else 0.0)
-        return self.out(merge(found)), weights
+    def forward(self, x: Tensor, memory: KeysValues, attention: AttentionCall) -> tuple[Tensor, Tensor | None]:
+        """(B, T, D) -> (B, T, D) and, where the kernel returns them, weights (B, H, T, S)."""
+        (q,) = split_heads(self.q(x), 1, self.heads)
+        output, weights = attention.attend(q, *memory, attention.mask, self.dropout if self.training else 0.0)
+        return self.out(merge_heads(output)), weights
 
 
-def split(x: Tensor, parts: int, heads: int) -> tuple[Tensor, ...]:
+def split_heads(x: Tensor, parts: int, heads: int) -> tuple[Tensor, ...]:
     """(B, T, parts * D) -> parts of (B, H, T, K)."""
     return x.unflatten(-1, (parts, heads, -1)).permute(2, 0, 3, 1, 4).unbind(0)
 
 
-def merge(x: Tensor) -> Tensor:
+def merge_heads(x: Tensor) -> Tensor:
     """(B, H, T, K) -> (B, T, D)."""
     return x.transpose(1, 2).flatten(-2)

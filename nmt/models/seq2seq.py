@@ -3,8 +3,8 @@
 Shapes, here and in every file of this folder:
 
     B sentences in a batch        S source pieces      T target pieces (1 in `step`)
-    D numbers in a query, E in an encoder state, A in a key, V pieces in the target vocabulary
-    L layers, H heads, K numbers a head
+    D size of a query, E of an encoder state, A of a key, R of the features; V pieces in the target vocabulary
+    L layers, H heads, K size of a head
 """
 
 from __future__ import annotations
@@ -15,13 +15,13 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor, nn
 
-from nmt.errors import ConfigError
+from nmt.errors import ModelError
 
 
-class Carried(NamedTuple):
-    """Real numbers of the source that reach the decoder: some for the whole sentence, some for each of its pieces.
+class BottleneckSize(NamedTuple):
+    """How many real numbers of the source reach the decoder: for the whole sentence, and for each of its pieces.
 
-    This is what the fixed-length bottleneck is made of; vectors computed from these count once.
+    The width of the fixed-length bottleneck; vectors computed from these numbers do not count again.
     """
 
     fixed: int
@@ -32,8 +32,8 @@ class Seq2Seq(nn.Module, ABC):
     """Training needs `forward` and `project`; search needs `encode`, `start`, `step` and `project`'s weights.
 
     Ids are padded on the right with `pad_id`; a mask (B, S) is True where a token is real. A memory and a state
-    are tensors in (nested) tuples, batch first in every one, so that `reorder` can pick sentences from them.
-    They come in and go out; a module remembers nothing but weights.
+    are tensors in (nested) tuples, batch first in every one, so that `reorder` can select sentences from them.
+    They are arguments and results; a module holds nothing but weights.
     """
 
     pad_id: int
@@ -48,7 +48,7 @@ class Seq2Seq(nn.Module, ABC):
 
     @abstractmethod
     def encode(self, src: Tensor) -> Any:
-        """(B, S) ids -> the memory: what decoding reads and never changes."""
+        """(B, S) ids -> the memory, which decoding reads and never changes."""
 
     @abstractmethod
     def start(self, memory: Any) -> Any:
@@ -60,22 +60,22 @@ class Seq2Seq(nn.Module, ABC):
 
     @abstractmethod
     def weights(self, src: Tensor, tgt_in: Tensor) -> Tensor | None:
-        """Attention over the source, (B, L, H, T, S); None where the model does not look back at it."""
+        """Attention over the source, (B, L, H, T, S); None for a model without attention."""
 
-    def carried(self) -> Carried | None:
-        """How much of the source the decoder can read; None where a model does not say."""
+    def bottleneck_size(self) -> BottleneckSize | None:
+        """The numbers of the source that the decoder can read; None where a model does not say."""
         return None
 
-    def attention_on(self, device: torch.device, dtype: torch.dtype) -> str:
-        """In words, what computes attention on a device with products in `dtype`; empty where there is no choice.
+    def describe_attention(self, device: torch.device, dtype: torch.dtype) -> str:
+        """The attention kernel for training on a device with products in `dtype`; empty where there is no choice.
 
-        ConfigError where the model cannot be trained so.
+        ModelError where the model cannot be trained there.
         """
         return ""
 
 
 def reorder(state: Any, index: Tensor) -> Any:
-    """The sentences `index` (N,) of a state or a memory: beams that go on, sentences not yet finished."""
+    """The sentences `index` (N,) of a state or a memory: for surviving beams and unfinished sentences."""
     if state is None:
         return None
     if isinstance(state, Tensor):
@@ -87,37 +87,38 @@ def reorder(state: Any, index: Tensor) -> Any:
     return tuple(parts) if type(state) is tuple else type(state)(*parts)
 
 
-class Vocabulary(NamedTuple):
-    """Where ids become vectors and vectors become scores of ids."""
+class EmbeddingTables(NamedTuple):
+    """Input embeddings of both sides and the output layer."""
 
     source: nn.Embedding
     target: nn.Embedding
     output: nn.Linear
 
 
-def vocabulary(
-    src_size: int, tgt_size: int, size: int, pad_id: int, tie_embeddings: str, output_size: int | None = None
-) -> Vocabulary:
-    """The three tables of a model; entries ~ N(0, 1/size), zeros for the padding piece.
+def embedding_tables(
+    src_size: int, tgt_size: int, embedding_size: int, pad_id: int, tie_embeddings: str, output_size: int | None = None
+) -> EmbeddingTables:
+    """The three weight tables of a model; entries ~ N(0, 1/size), zeros for the padding piece.
 
     tie_embeddings says which share one table (arXiv:1608.05859): "none", "target" (target embedding and output
-    layer) or "all" (source embedding too). The output layer reads `size` numbers, or `output_size`.
+    layer) or "all" (source embedding too). The output layer reads vectors of `output_size`
+    (None: the embedding size).
     """
-    output_size = output_size or size
+    output_size = output_size or embedding_size
     if tie_embeddings not in ("none", "target", "all"):
-        raise ConfigError(f"model.tie_embeddings={tie_embeddings} is unknown: use none, target or all")
+        raise ModelError(f"tie_embeddings={tie_embeddings} is unknown: use none, target or all")
     if tie_embeddings == "all" and src_size != tgt_size:
-        raise ConfigError(
-            f"model.tie_embeddings=all needs one vocabulary for both sides (source {src_size}, target {tgt_size}): "
-            "use tokenizer.joint=true or model.tie_embeddings=target"
+        raise ModelError(
+            f"tie_embeddings=all needs one vocabulary for both sides (source {src_size}, target {tgt_size}): "
+            "use a joint one (tokenizer.joint=true) or tie_embeddings=target"
         )
-    if tie_embeddings != "none" and output_size != size:
-        raise ConfigError(
-            f"model.tie_embeddings={tie_embeddings} needs an output layer that reads as many numbers as an embedding "
-            f"has ({output_size} and {size}): set model.readout_size=null or model.tie_embeddings=none"
+    if tie_embeddings != "none" and output_size != embedding_size:
+        raise ModelError(
+            f"tie_embeddings={tie_embeddings} needs an output layer that reads vectors of the embedding size "
+            f"({output_size} and {embedding_size}): set readout_size=null or tie_embeddings=none"
         )
-    source = nn.Embedding(src_size, size, padding_idx=pad_id)
-    target = nn.Embedding(tgt_size, size, padding_idx=pad_id)
+    source = nn.Embedding(src_size, embedding_size, padding_idx=pad_id)
+    target = nn.Embedding(tgt_size, embedding_size, padding_idx=pad_id)
     output = nn.Linear(output_size, tgt_size)
     for table in (source, target, output):
         nn.init.normal_(table.weight, std=table.weight.size(1) ** -0.5)
@@ -129,4 +130,4 @@ def vocabulary(
         output.weight = target.weight
     if tie_embeddings == "all":
         source.weight = target.weight
-    return Vocabulary(source, target, output)
+    return EmbeddingTables(source, target, output)

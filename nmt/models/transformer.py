@@ -1,31 +1,181 @@
-"""The Transformer      arXiv:1706.03762."""
+"""The Transformer      arXiv:1706.03762. Shapes: see `seq2seq.py`."""
 
 from __future__ import annotations
 
 import math
+from collections.abc import Callable, Sequence
 from typing import NamedTuple, cast
 
 import torch
 from torch import Tensor, nn
+from torch.nn import functional as F
 
-from nmt.errors import ConfigError
-from nmt.models.backends.choice import Way, choose
-from nmt.models.backends.layout import Layout, Padded, Places
-from nmt.models.backends.sight import Sight
-from nmt.models.dropout import dropout
-from nmt.models.layers import DecoderLayer, EncoderLayer, Looks, Parts
-from nmt.models.multihead import KeysValues, Look
-from nmt.models.positions import Positions, make_positions
-from nmt.models.precision import product_type
-from nmt.models.seq2seq import Carried, Seq2Seq, vocabulary
+from nmt.errors import ModelError
+from nmt.models.backends import Kernels, choose_backend
+from nmt.models.backends.masks import AttentionMask
+from nmt.models.backends.packing import PaddedBatch, PositionIds, TokenBatch
+from nmt.models.multihead import AttentionCall, CrossAttention, KeysValues, SelfAttention
+from nmt.models.ops import autocast_dtype, dropout
+from nmt.models.positions import Positions, Rotate, make_positions
+from nmt.models.seq2seq import BottleneckSize, Seq2Seq, embedding_tables
+
+
+class LayerSettings(NamedTuple):
+    """The settings of a layer, and constructors of its sublayers."""
+
+    size: int
+    heads: int
+    feed_forward_size: int
+    norm: str
+    activation: str
+    dropout: float
+    attention_dropout: float
+
+    def residual(self) -> PreNorm | PostNorm:
+        residuals: dict[str, type[PreNorm] | type[PostNorm]] = {"pre": PreNorm, "post": PostNorm}
+        if self.norm not in residuals:
+            raise ModelError(f"norm={self.norm} is unknown: use pre or post")
+        return residuals[self.norm](self.size, self.dropout)
+
+    def self_attention(self) -> SelfAttention:
+        return SelfAttention(self.size, self.heads, self.attention_dropout)
+
+    def cross_attention(self) -> CrossAttention:
+        return CrossAttention(self.size, self.heads, self.attention_dropout)
+
+    def feed_forward(self) -> FeedForward:
+        return FeedForward(self.size, self.feed_forward_size, self.activation, self.dropout)
+
+
+class PreNorm(nn.Module):
+    """x + sublayer(norm(x)), and one more norm after the last layer      arXiv:2002.04745."""
+
+    def __init__(self, size: int, dropout: float) -> None:
+        super().__init__()
+        self.norm = nn.LayerNorm(size)
+        self.dropout = dropout
+
+    def pre_norm(self, x: Tensor) -> Tensor:
+        """The input of the sublayer."""
+        return self.norm(x)
+
+    def add_and_norm(self, x: Tensor, sublayer_output: Tensor) -> Tensor:
+        """The residual connection: x and the output of the sublayer."""
+        return x + dropout(sublayer_output, self.dropout, self.training)
+
+    def final_norm(self) -> nn.Module:
+        return self.norm
+
+
+class PostNorm(nn.Module):
+    """norm(x + sublayer(x))      arXiv:1706.03762, 3.1."""
+
+    def __init__(self, size: int, dropout: float) -> None:
+        super().__init__()
+        self.norm = nn.LayerNorm(size)
+        self.dropout = dropout
+
+    def pre_norm(self, x: Tensor) -> Tensor:
+        """The input of the sublayer."""
+        return x
+
+    def add_and_norm(self, x: Tensor, sublayer_output: Tensor) -> Tensor:
+        """The residual connection: x and the output of the sublayer."""
+        return self.norm(x + dropout(sublayer_output, self.dropout, self.training))
+
+    def final_norm(self) -> nn.Module:
+        return nn.Identity()
+
+
+class FeedForward(nn.Module):
+    """W_2 act(W_1 x + b_1) + b_2      arXiv:1706.03762, 3.3."""
+
+    def __init__(self, size: int, inner_size: int, activation: str, dropout: float) -> None:
+        super().__init__()
+        activations: dict[str, Callable[[Tensor], Tensor]] = {"relu": F.relu, "gelu": F.gelu}
+        if activation not in activations:
+            raise ModelError(f"activation={activation} is unknown: use one of {', '.join(activations)}")
+        self.act = activations[activation]
+        self.dropout = dropout
+        self.W_1 = nn.Linear(size, inner_size)
+        self.W_2 = nn.Linear(inner_size, size)
+        for linear in (self.W_1, self.W_2):
+            nn.init.xavier_uniform_(linear.weight)
+            nn.init.zeros_(linear.bias)
+
+    def forward(self, x: Tensor) -> Tensor:
+        return self.W_2(dropout(self.act(self.W_1(x)), self.dropout, self.training))
+
+
+class EncoderLayer(nn.Module):
+    """Self-attention over the whole source, then feed-forward."""
+
+    def __init__(self, settings: LayerSettings) -> None:
+        super().__init__()
+        self.self_attention, self.self_attention_residual = settings.self_attention(), settings.residual()
+        self.feed_forward, self.feed_forward_residual = settings.feed_forward(), settings.residual()
+
+    def forward(self, x: Tensor, attention: AttentionCall, rotate: Rotate) -> Tensor:
+        """(B, S, D) -> (B, S, D)."""
+        x = self.self_attention_residual.add_and_norm(
+            x, self.self_attention(self.self_attention_residual.pre_norm(x), attention, rotate)
+        )
+        return self.feed_forward_residual.add_and_norm(x, self.feed_forward(self.feed_forward_residual.pre_norm(x)))
+
+
+class DecoderMasks(NamedTuple):
+    """The masks, kernels and rotation of a decoder layer."""
+
+    self_attention: AttentionCall
+    rotate: Rotate
+    cross_attention: AttentionCall
+
+
+class DecoderLayer(nn.Module):
+    """Self-attention over earlier target pieces, attention over the source, feed-forward."""
+
+    def __init__(self, settings: LayerSettings) -> None:
+        super().__init__()
+        self.self_attention, self.self_attention_residual = settings.self_attention(), settings.residual()
+        self.cross_attention, self.cross_attention_residual = settings.cross_attention(), settings.residual()
+        self.feed_forward, self.feed_forward_residual = settings.feed_forward(), settings.residual()
+
+    def forward(self, x: Tensor, memory: KeysValues, masks: DecoderMasks) -> tuple[Tensor, Tensor | None]:
+        """All target positions: (B, T, D) -> (B, T, D), and cross-attention weights (B, H, T, S) if computed."""
+        attended = self.self_attention(self.self_attention_residual.pre_norm(x), masks.self_attention, masks.rotate)
+        return self._cross_attention_and_feed_forward(
+            self.self_attention_residual.add_and_norm(x, attended), memory, masks
+        )
+
+    def step(self, x: Tensor, cache: KeysValues, memory: KeysValues, masks: DecoderMasks) -> tuple[Tensor, KeysValues]:
+        """One position (B, 1, D) after those of `cache` -> (B, 1, D), and the cache with it."""
+        attended, cache = self.self_attention.step(
+            self.self_attention_residual.pre_norm(x), cache, masks.self_attention, masks.rotate
+        )
+        return self._cross_attention_and_feed_forward(
+            self.self_attention_residual.add_and_norm(x, attended), memory, masks
+        )[0], cache
+
+    def _cross_attention_and_feed_forward(
+        self, x: Tensor, memory: KeysValues, masks: DecoderMasks
+    ) -> tuple[Tensor, Tensor | None]:
+        """What follows self-attention."""
+        attended, weights = self.cross_attention(
+            self.cross_attention_residual.pre_norm(x), memory, masks.cross_attention
+        )
+        x = self.cross_attention_residual.add_and_norm(x, attended)
+        return self.feed_forward_residual.add_and_norm(
+            x, self.feed_forward(self.feed_forward_residual.pre_norm(x))
+        ), weights
+
 
 TransformerState = tuple[KeysValues, ...]  # for each layer the keys and values of the target pieces so far
 
 
 class TransformerMemory(NamedTuple):
-    """The encoded source batch, as the decoder's layers want it."""
+    """The encoded source batch, projected for each decoder layer."""
 
-    layers: tuple[KeysValues, ...]  # keys and values of each layer's cross attention
+    layers: tuple[KeysValues, ...]  # keys and values of each layer's cross-attention
     mask: Tensor  # (B, S) True where a piece is real
 
 
@@ -54,67 +204,70 @@ class Transformer(Seq2Seq):
     ) -> None:
         super().__init__()
         if embedding_size % heads or embedding_size % 2:
-            raise ConfigError(
-                f"model.heads={heads} does not divide model.embedding_size={embedding_size} (an even number): "
-                "change one of them"
+            raise ModelError(
+                f"heads={heads} does not divide embedding_size={embedding_size} (an even number): change one of them"
             )
         self.pad_id = pad_id
         self.dropout = dropout
         self.attention_dropout = attention_dropout
-        self.source, self.target, self.output = vocabulary(
+        self.source_embedding, self.target_embedding, self.output_layer = embedding_tables(
             src_vocab_size, tgt_vocab_size, embedding_size, pad_id, tie_embeddings
         )
-        parts = Parts(embedding_size, heads, feed_forward_size, norm, activation, dropout, attention_dropout)
-        self.encoder = nn.ModuleList(EncoderLayer(parts) for _ in range(layers))
-        self.decoder = nn.ModuleList(DecoderLayer(parts) for _ in range(layers))
-        self.encoder_end = parts.residual().end()
-        self.decoder_end = parts.residual().end()
+        settings = LayerSettings(embedding_size, heads, feed_forward_size, norm, activation, dropout, attention_dropout)
+        self.encoder_layers = nn.ModuleList(EncoderLayer(settings) for _ in range(layers))
+        self.decoder_layers = cast(
+            "Sequence[DecoderLayer]", nn.ModuleList(DecoderLayer(settings) for _ in range(layers))
+        )
+        self.encoder_norm = settings.residual().final_norm()
+        self.decoder_norm = settings.residual().final_norm()
         self.source_positions = make_positions(positions, embedding_size, heads, max_positions)
         self.target_positions = make_positions(positions, embedding_size, heads, max_positions)
         head_size = embedding_size // heads
-        self.backend = choose(attention_backend, attention_window, head_size, positions, attention_dropout)
+        self.backend = choose_backend(attention_backend, attention_window, head_size, positions, attention_dropout)
 
-    def decoder_layers(self) -> list[DecoderLayer]:
-        return cast("list[DecoderLayer]", list(self.decoder))
-
-    def embed(self, table: nn.Embedding, positions: Positions, ids: Tensor, places: Places) -> Tensor:
+    def embed(self, table: nn.Embedding, positions: Positions, ids: Tensor, position_ids: PositionIds) -> Tensor:
         """(B, T) ids -> (B, T, D)."""
-        x = positions.add(math.sqrt(table.embedding_dim) * table(ids), places)
+        x = positions.add(math.sqrt(table.embedding_dim) * table(ids), position_ids)
         return dropout(x, self.dropout, self.training)
 
-    def read(self, source: Layout, way: Way) -> Tensor:
-        """The encoder's states (B, S, D)."""
-        x = self.embed(self.source, self.source_positions, source.ids, source.places)
-        around = Look(way.around, source.around(self.source_positions.bias()))
-        turn = self.source_positions.turner(source.places)
-        for layer in self.encoder:
-            x = layer(x, around, turn)
-        return self.encoder_end(x)
+    def encode_states(self, source: TokenBatch, kernels: Kernels) -> Tensor:
+        """The encoder states (B, S, D)."""
+        x = self.embed(self.source_embedding, self.source_positions, source.ids, source.position_ids)
+        attention = AttentionCall(kernels.self_attention, source.self_mask(self.source_positions.bias()))
+        rotate = self.source_positions.rotary(source.position_ids)
+        for layer in self.encoder_layers:
+            x = layer(x, attention, rotate)
+        return self.encoder_norm(x)
 
-    def teach(self, src: Tensor, tgt_in: Tensor, way: Way) -> tuple[Tensor, list[Tensor | None]]:
-        """Features (B, T, D) of given targets, and each layer's weights (B, H, T, S) if the way makes any."""
-        source, target = way.layout(src, self.pad_id), way.layout(tgt_in, self.pad_id)
-        states = self.read(source, way)
-        x = self.embed(self.target, self.target_positions, target.ids, target.places)
-        so_far = Look(way.around, target.so_far(self.target_positions.bias()))
-        looks = Looks(so_far, self.target_positions.turner(target.places), Look(way.back, target.over(source)))
-        weights = []
-        for layer in self.decoder_layers():
-            x, seen = layer(x, layer.cross.keys_values(states), looks)
-            weights.append(seen)
-        return target.spread(self.decoder_end(x)), weights
+    def teacher_force(self, src: Tensor, tgt_in: Tensor, kernels: Kernels) -> tuple[Tensor, list[Tensor | None]]:
+        """Features (B, T, D) of given targets, and each layer's weights (B, H, T, S) if the kernel returns any."""
+        source, target = kernels.make_batch(src, self.pad_id), kernels.make_batch(tgt_in, self.pad_id)
+        states = self.encode_states(source, kernels)
+        x = self.embed(self.target_embedding, self.target_positions, target.ids, target.position_ids)
+        masks = DecoderMasks(
+            AttentionCall(kernels.self_attention, target.causal_mask(self.target_positions.bias())),
+            self.target_positions.rotary(target.position_ids),
+            AttentionCall(kernels.cross_attention, target.cross_mask(source)),
+        )
+        all_weights = []
+        for layer in self.decoder_layers:
+            x, weights = layer(x, layer.cross_attention.keys_values(states), masks)
+            all_weights.append(weights)
+        return target.unpack(self.decoder_norm(x)), all_weights
 
     def forward(self, src: Tensor, tgt_in: Tensor) -> Tensor:
-        way = self.backend.teaching(src.device, product_type(self.output.weight))
-        return self.teach(src, tgt_in, way)[0]
+        kernels = self.backend.for_training(src.device, autocast_dtype(self.output_layer.weight))
+        return self.teacher_force(src, tgt_in, kernels)[0]
 
     def project(self, features: Tensor) -> Tensor:
-        return self.output(features)
+        return self.output_layer(features)
 
     def encode(self, src: Tensor) -> TransformerMemory:
-        source = Padded(src, self.pad_id)
-        states = self.read(source, self.backend.step_by_step)
-        return TransformerMemory(tuple(layer.cross.keys_values(states) for layer in self.decoder_layers()), source.mask)
+        source = PaddedBatch(src, self.pad_id)
+        states = self.encode_states(source, self.backend.for_search)
+        return TransformerMemory(
+            tuple(layer.cross_attention.keys_values(states) for layer in self.decoder_layers), source.mask
+        )
 
     def start(self, memory: TransformerMemory) -> TransformerState:
         return tuple((keys[:, :, :0], values[:, :, :0]) for keys, values in memory.layers)
@@ -122,27 +275,27 @@ class Transformer(Seq2Seq):
     def step(
         self, token: Tensor, state: TransformerState, memory: TransformerMemory
     ) -> tuple[Tensor, TransformerState]:
-        past = state[0][0].size(2)
-        places = Places.between(past, past + 1, token.device)
-        way, bias = self.backend.step_by_step, self.target_positions.bias()
-        looks = Looks(
-            Look(way.around, Sight(causal=True, bias=bias)),
-            self.target_positions.turner(places),
-            Look(way.back, Sight(memory.mask)),
+        position = state[0][0].size(2)
+        position_ids = PositionIds.range(position, position + 1, token.device)
+        kernels, bias = self.backend.for_search, self.target_positions.bias()
+        masks = DecoderMasks(
+            AttentionCall(kernels.self_attention, AttentionMask(causal=True, bias=bias)),
+            self.target_positions.rotary(position_ids),
+            AttentionCall(kernels.cross_attention, AttentionMask(memory.mask)),
         )
-        x = self.embed(self.target, self.target_positions, token[:, None], places)
-        grown = []
-        for layer, held, keys_values in zip(self.decoder_layers(), state, memory.layers, strict=True):
-            x, held = layer.step(x, held, keys_values, looks)
-            grown.append(held)
-        return self.output(self.decoder_end(x)[:, 0]), tuple(grown)
+        x = self.embed(self.target_embedding, self.target_positions, token[:, None], position_ids)
+        caches = []
+        for layer, cache, keys_values in zip(self.decoder_layers, state, memory.layers, strict=True):
+            x, cache = layer.step(x, cache, keys_values, masks)
+            caches.append(cache)
+        return self.output_layer(self.decoder_norm(x)[:, 0]), tuple(caches)
 
     def weights(self, src: Tensor, tgt_in: Tensor) -> Tensor:
-        looks = self.teach(src, tgt_in, self.backend.explicit)[1]
-        return torch.stack([weights for weights in looks if weights is not None], dim=1)
+        all_weights = self.teacher_force(src, tgt_in, self.backend.explicit)[1]
+        return torch.stack([weights for weights in all_weights if weights is not None], dim=1)
 
-    def carried(self) -> Carried:
-        return Carried(0, self.source.embedding_dim)
+    def bottleneck_size(self) -> BottleneckSize:
+        return BottleneckSize(0, self.source_embedding.embedding_dim)
 
-    def attention_on(self, device: torch.device, dtype: torch.dtype) -> str:
-        return self.backend.in_words(device, dtype, self.attention_dropout)
+    def describe_attention(self, device: torch.device, dtype: torch.dtype) -> str:
+        return self.backend.describe(device, dtype, self.attention_dropout)

@@ -1,21 +1,20 @@
 """The command line of a comparison: which of its settings are its own, and which are handed on."""
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import NamedTuple
 
 from nmt.errors import ConfigError
+from nmt.schema import declared_settings, properties
+from nmt.settings import CompareConfig, MeasuredSettings
 
-# experiments=rnn,luong needs no brackets
-LISTS = ("experiments", "seeds", "runs", "names", "searches", "slowest_first")
-SEARCH = ("search", "beam", "length_penalty", "max_ratio", "max_extra", "batch", "max_src_pieces")
-FOR_EVALUATE = (
-    *SEARCH, "test", "ter", "target_language", "evaluate", "alignment", "data_dir",
-)  # fmt: skip
-ELSEWHERE = {"experiment": "experiments=rnn,luong", "seed": "seeds=1,2", "run_dir": "root=DIRECTORY"}
+REPLACED_KEYS = {"experiment": "experiments=rnn,luong", "seed": "seeds=1,2", "run_dir": "root=DIRECTORY"}
 
 
-class Handed(NamedTuple):
+SEARCH_GROUP = "search"  # search=greedy, of nmt.evaluate
+
+
+class ChildOverrides(NamedTuple):
     """What of the command line belongs to the programs that are started."""
 
     train: tuple[str, ...] = ()  # overrides
@@ -28,36 +27,42 @@ class Handed(NamedTuple):
         return tuple(override for override in self.evaluate if override.startswith(("evaluate.", "data_dir=")))
 
 
-def split_arguments(arguments: Sequence[str], own: Iterable[str]) -> tuple[list[str], Handed]:
+def split_arguments(arguments: Sequence[str]) -> tuple[list[str], ChildOverrides]:
     """The command line for Hydra and what is handed on to training and evaluation.
 
     Raises ConfigError for a setting of training that comparing sets itself.
     """
-    mine: list[str] = []
+    compare_overrides: list[str] = []
     train: list[str] = []
     evaluate: list[str] = []
     flags: list[str] = []
-    own = set(own)
+    evaluate_keys = {SEARCH_GROUP, *(one.key for one in declared_settings(MeasuredSettings))}
     for index, argument in enumerate(arguments):
         before = arguments[index - 1] if index else ""
         if argument.startswith(("--config-dir", "-cd")) or before in ("--config-dir", "-cd"):
-            mine.append(argument)
+            compare_overrides.append(argument)
             flags.append(argument)
             continue
         key = re.split(r"[=@]", argument.lstrip("+~"), maxsplit=1)[0]
         if argument.startswith("-") or ("=" not in argument and not argument.startswith("~")):
-            mine.append(argument)  # a flag, or the value of one
+            compare_overrides.append(argument)  # a flag, or the value of one
         elif argument == "runs=":  # of an unset variable; nothing named is not all of it
             raise ConfigError("runs= is empty: name run directories or files of translations")
-        elif key in ELSEWHERE:
-            raise ConfigError(f"{argument}: here it is {ELSEWHERE[key]}")
-        elif key.split(".")[0] in FOR_EVALUATE and key != "evaluate.valid":
+        elif key in REPLACED_KEYS:
+            raise ConfigError(f"{argument}: here it is {REPLACED_KEYS[key]}")
+        elif key in evaluate_keys:
             evaluate.append(argument)
-        elif key.split(".")[0] in (*own, "hydra"):
-            mine.append(_bracketed(argument) if key in LISTS else argument)
+        elif key.split(".")[0] in (*CompareConfig.model_fields, "hydra"):
+            compare_overrides.append(_bracketed(argument) if _takes_list(key) else argument)
         else:
             train.append(argument)
-    return mine, Handed(tuple(train), tuple(evaluate), tuple(flags))
+    return compare_overrides, ChildOverrides(tuple(train), tuple(evaluate), tuple(flags))
+
+
+def _takes_list(key: str) -> bool:
+    """experiments=rnn,luong needs no brackets."""
+    schema = properties(CompareConfig).get(key, {})
+    return any(choice.get("type") == "array" for choice in schema.get("anyOf", []))
 
 
 def _bracketed(argument: str) -> str:

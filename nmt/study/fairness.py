@@ -9,16 +9,16 @@ from typing import Any
 
 from nmt.study.results import System
 
-# beside the batches, what a comparison of models holds still
-SAME = ("cleaning", "tokenizer", "optimizer", "schedule", "precision")
+# what a comparison of models keeps fixed, beside the batches
+SAME_SECTIONS = ("cleaning", "tokenizer", "optimizer", "schedule", "precision")
 SAME_TRAINING = ("label_smoothing", "mean_over", "clip_norm", "accumulate", "average_last", "patience", "monitor",
                  "validate_every", "bleu_sentences")  # fmt: skip
-AGREES = 1.10  # largest / smallest number of parameters that still counts as the same size
+MAX_RATIO = 1.10  # largest / smallest number of parameters that still counts as the same size
 
 
 def fairness(systems: Sequence[System]) -> list[str]:
     """Sentences on data, updates, batches, parameters, and other settings that differ; capitals where they disagree."""
-    sentences = [_data(systems), _updates(systems), _batches(systems), _parameters(systems), _others(systems)]
+    sentences = [_data(systems), _updates(systems), _batches(systems), _parameters(systems), _other_settings(systems)]
     return [sentence for sentence in sentences if sentence]
 
 
@@ -38,7 +38,7 @@ def _parameters(systems: Sequence[System]) -> str:
     largest, smallest = max(sizes, key=sizes.__getitem__), min(sizes, key=sizes.__getitem__)
     ends = f"{largest} {sizes[largest]:,}, {smallest} {sizes[smallest]:,}"
     percent = f"{100 * (ratio - 1):.1f}%"
-    if ratio <= AGREES:
+    if ratio <= MAX_RATIO:
         return f"Parameters agree within {percent}: largest / smallest = {ratio:.3f} ({ends})."
     return (
         f"PARAMETERS DIFFER by {percent}: largest / smallest = {ratio:.3f} ({ends}); "
@@ -47,21 +47,21 @@ def _parameters(systems: Sequence[System]) -> str:
 
 
 def _updates(systems: Sequence[System]) -> str:
-    updates = {system.label: sorted({one.updates or 0 for one in system.results}) for system in systems}
-    every = sorted({count for counts in updates.values() for count in counts})
-    if 0 in every:
+    updates = {system.label: sorted({result.updates or 0 for result in system.results}) for system in systems}
+    counts_of_all = sorted({count for counts in updates.values() for count in counts})
+    if 0 in counts_of_all:
         return "Updates: not known for every system."
-    if len(every) == 1:
-        return f"Same updates for all: {every[0]:,}{_evaluated_at(systems)}."
+    if len(counts_of_all) == 1:
+        return f"Same updates for all: {counts_of_all[0]:,}{_evaluated_at(systems)}."
     return f"UPDATES DIFFER: {_each(updates)}{_evaluated_at(systems)}."
 
 
 def _evaluated_at(systems: Sequence[System]) -> str:
-    """Whose weights are not the last ones: those that did best in validation are taken."""
+    """Names the systems whose evaluated weights, the best in validation, are not their last."""
     earlier = {
-        system.label: sorted({int(one.evaluation["updates"]) for one in system.results})
+        system.label: sorted({int(result.evaluation["updates"]) for result in system.results})
         for system in systems
-        if any(one.evaluation["updates"] != one.updates for one in system.results)
+        if any(result.evaluation["updates"] != result.updates for result in system.results)
     }
     return f"; the best weights in validation, which are evaluated, are of update: {_each(earlier)}" if earlier else ""
 
@@ -71,12 +71,12 @@ def _each(counts: dict[str, list[int]]) -> str:
 
 
 def _data(systems: Sequence[System]) -> str:
-    """By the checksum of the training pairs as they were read, and how many of them were kept."""
-    facts = [result.training.data for system in systems for result in system.results]
-    known = [one for one in facts if one is not None and "train_sha256" in one]
-    if len(known) < len(facts):
+    """Compared by the checksum of the training pairs as read, and by how many were kept."""
+    recorded = [result.training.data for system in systems for result in system.results]
+    known = [data for data in recorded if data is not None and "train_sha256" in data]
+    if len(known) < len(recorded):
         return "Training data: not known for every system (no data.json with its evaluation)."
-    texts = {(one["train_sha256"], one["train"]["kept"]) for one in known}
+    texts = {(data["train_sha256"], data["train"]["kept"]) for data in known}
     if len(texts) == 1:
         checksum, kept = texts.pop()
         return f"Same training data for all: {kept:,} pairs, sha256 {checksum[:12]}."
@@ -95,25 +95,28 @@ def _batches(systems: Sequence[System]) -> str:
         return "Batches: not known for every system (no config.yaml with its evaluation)."
     different = _differing(settings)
     if different:
-        return f"BATCHES DIFFER in {_list(different)}."
+        return f"BATCHES DIFFER in {', '.join(different)}."
     tokens = [value for key, value in settings[0].items() if "tokens" in key and isinstance(value, int)]
     size = f": {tokens[0]:,} tokens, padding included" if tokens else ""
     return f"Same batches for all{size}."
 
 
-def _others(systems: Sequence[System]) -> str:
+def _other_settings(systems: Sequence[System]) -> str:
     """Settings outside the model that all runs have and that differ; empty where none does, or none is known."""
-    runs = {system.label: [_rules(one.training.settings or {}) for one in system.results] for system in systems}
-    every = [rules for known in runs.values() for rules in known]
-    shared = [key for key in _differing(every) if all(key in rules for rules in every)]
-    listed = [f"{key} ({', '.join(f'{label} {known[0][key]}' for label, known in runs.items())})" for key in shared]
+    runs = {
+        system.label: [_compared_settings(result.training.settings or {}) for result in system.results]
+        for system in systems
+    }
+    all_runs = [settings for seeds in runs.values() for settings in seeds]
+    shared = [key for key in _differing(all_runs) if all(key in settings for settings in all_runs)]
+    listed = [f"{key} ({', '.join(f'{label} {seeds[0][key]}' for label, seeds in runs.items())})" for key in shared]
     return f"OTHER SETTINGS DIFFER: {'; '.join(listed)}." if listed else ""
 
 
-def _rules(settings: dict[str, Any]) -> dict[str, Any]:
+def _compared_settings(settings: dict[str, Any]) -> dict[str, Any]:
     training = settings.get("training") or {}
-    kept = {name: settings[name] for name in SAME if name in settings}
-    return _flat({**kept, "training": {key: value for key, value in training.items() if key in SAME_TRAINING}})
+    kept = {name: settings[name] for name in SAME_SECTIONS if name in settings}
+    return _flatten({**kept, "training": {key: value for key, value in training.items() if key in SAME_TRAINING}})
 
 
 def _section(systems: Sequence[System], name: str) -> list[dict[str, Any]] | None:
@@ -124,16 +127,16 @@ def _section(systems: Sequence[System], name: str) -> list[dict[str, Any]] | Non
             section = (result.training.settings or {}).get(name)
             if section is None:
                 return None
-            sections.append(_flat(section if isinstance(section, dict) else {name: section}))
+            sections.append(_flatten(section if isinstance(section, dict) else {name: section}))
     return sections
 
 
-def _flat(tree: dict[str, Any], prefix: str = "") -> dict[str, Any]:
+def _flatten(tree: dict[str, Any], prefix: str = "") -> dict[str, Any]:
     flat: dict[str, Any] = {}
     for key, value in tree.items():
         name = f"{prefix}{key}"
         if isinstance(value, dict):
-            flat |= _flat(value, f"{name}.")
+            flat |= _flatten(value, f"{name}.")
         else:
             flat[name] = value
     return flat
@@ -141,11 +144,7 @@ def _flat(tree: dict[str, Any], prefix: str = "") -> dict[str, Any]:
 
 def _differing(settings: Sequence[dict[str, Any]]) -> list[str]:
     """Keys whose values are not the same in all; seeds may differ."""
-    keys = [key for key in dict.fromkeys(key for one in settings for key in one) if not key.endswith("seed")]
+    keys = [key for key in dict.fromkeys(key for values in settings for key in values) if not key.endswith("seed")]
     missing = object()
     first = settings[0]
-    return [key for key in keys if any(one.get(key, missing) != first.get(key, missing) for one in settings)]
-
-
-def _list(words: Sequence[str]) -> str:
-    return ", ".join(words)
+    return [key for key in keys if any(values.get(key, missing) != first.get(key, missing) for values in settings)]

@@ -1,4 +1,4 @@
-"""The number of the study: how much more attention is worth on long sentences than on short ones.
+"""The main result of the study: how much more attention is worth on long sentences than on short ones.
 
 Two overall scores do not show a bottleneck; it is an interaction of system and length. So the gap to the system
 without attention is taken on long and on short sentences, and the difference of the two gaps is the result.
@@ -7,45 +7,48 @@ without attention is taken on long and on short sentences, and the difference of
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-from nmt.evaluation.bootstrap import Bootstrap
-from nmt.evaluation.by_length import FEW
-from nmt.evaluation.lengths import Bin
+from nmt.evaluation.by_length import MIN_SENTENCES, Bin
 from nmt.evaluation.significance import Interaction, difference_of_differences
-from nmt.study.scoring import Rows
-from nmt.study.views import View
+from nmt.settings import BootstrapSettings
+from nmt.study.length_views import LengthView
+from nmt.study.scoring import SeedStatistics
 
-CLAIM = 200  # sentences in each of the two, for a claim
+MIN_FOR_CLAIM = 200  # sentences in each of the two, for a claim
 
 
-class Ends(NamedTuple):
+class LengthGroups(NamedTuple):
     """What counts as short and as long: source words, both ends included; None: no upper end."""
 
     short: tuple[int, int]
     long: tuple[int, int | None]
 
     @property
-    def ranges(self) -> tuple[Bin, Bin]:
-        """The same as bins, short first."""
+    def bins(self) -> tuple[Bin, Bin]:
+        """As bins, short first."""
         low, high = self.long
         return Bin(self.short[0], self.short[1] + 1), Bin(low, None if high is None else high + 1)
 
 
 def headlines(
-    rows: dict[str, Rows], words: View, baseline: str, ends: Ends, settings: Bootstrap
+    statistics: dict[str, SeedStatistics],
+    by_words: LengthView,
+    baseline: str,
+    groups: LengthGroups,
+    settings: BootstrapSettings,
 ) -> list[dict[str, Any]]:
     """One for each system but the baseline; none where there are no short or no long sentences."""
-    short, long = (words.between(*one) for one in ends.ranges)
-    found = []
-    for system in rows:
+    short, long = (by_words.indices_between(*length_bin) for length_bin in groups.bins)
+    values = []
+    for system in statistics:
         if system == baseline:
             continue
-        result = difference_of_differences(rows[baseline].bleu, rows[system].bleu, short, long, settings)
+        result = difference_of_differences(statistics[baseline].bleu, statistics[system].bleu, short, long, settings)
         if result is not None:
-            found.append(_described(system, baseline, ends.ranges, (len(short), len(long)), result))
-    return found
+            values.append(_headline_values(system, baseline, groups.bins, (len(short), len(long)), result))
+    return values
 
 
-def _described(
+def _headline_values(
     system: str, baseline: str, ranges: Sequence[Bin], n: tuple[int, int], result: Interaction
 ) -> dict[str, Any]:
     values = {
@@ -62,41 +65,41 @@ def _described(
         "gap_short_interval": list(result.short[1]),
         "gap_long": result.long[0],
         "gap_long_interval": list(result.long[1]),
-        "descriptive": min(n) < FEW,
+        "descriptive": min(n) < MIN_SENTENCES,
     }
     return {**values, "sentence": _sentence(values)}
 
 
-def _sentence(found: dict[str, Any]) -> str:
-    low, high = found["interval"]
-    if found["descriptive"]:
-        verdict = f"under {FEW} sentences in one of the two: this only describes"
+def _sentence(values: dict[str, Any]) -> str:
+    low, high = values["interval"]
+    if values["descriptive"]:
+        verdict = f"under {MIN_SENTENCES} sentences in one of the two: this only describes"
     elif low <= 0 <= high:
         verdict = "0 is inside: no change of the gap with length is shown"
     else:
-        verdict = _change(found)
-    seeds = found["seeds"]
-    spread = f"; {len(seeds)} seeds: {', '.join(f'{one:+.1f}' for one in seeds)}" if len(seeds) > 1 else "; one seed"
-    short, long = ("trails" if round(found[gap], 1) < 0 else "leads" for gap in ("gap_short", "gap_long"))
+        verdict = _change(values)
+    seeds = values["seeds"]
+    by_seed = f"{len(seeds)} seeds: {', '.join(f'{estimate:+.1f}' for estimate in seeds)}"
+    short, long = ("trails" if round(values[gap], 1) < 0 else "leads" for gap in ("gap_short", "gap_long"))
     return (
-        f"{found['system']} {short} {found['baseline']} by {abs(found['gap_short']):.1f} BLEU on sources of "
-        f"{found['short']} words and {f'{long} it ' * (long != short)}by {abs(found['gap_long']):.1f} on sources of "
-        f"{found['long']} words: a difference of {found['estimate']:+.1f} [{low:+.1f}, {high:+.1f}] ({verdict}; "
-        f"n={found['n_short']:,} and {found['n_long']:,}{spread})."
+        f"{values['system']} {short} {values['baseline']} by {abs(values['gap_short']):.1f} BLEU on sources of "
+        f"{values['short']} words and {f'{long} it ' * (long != short)}by {abs(values['gap_long']):.1f} on sources of "
+        f"{values['long']} words: a difference of {values['estimate']:+.1f} [{low:+.1f}, {high:+.1f}] ({verdict}; "
+        f"n={values['n_short']:,} and {values['n_long']:,}; {by_seed if len(seeds) > 1 else 'one seed'})."
     )
 
 
-def _change(found: dict[str, Any]) -> str:
-    """What becomes of the gap, whoever leads."""
-    if found["gap_short"] * found["gap_long"] < 0:
-        return f"length moves the difference {'towards' if found['estimate'] > 0 else 'away from'} {found['system']}"
-    grows = abs(found["gap_long"]) > abs(found["gap_short"])
+def _change(values: dict[str, Any]) -> str:
+    """How length changes the gap, whichever system leads."""
+    if values["gap_short"] * values["gap_long"] < 0:
+        return f"length moves the difference {'towards' if values['estimate'] > 0 else 'away from'} {values['system']}"
+    grows = abs(values["gap_long"]) > abs(values["gap_short"])
     return f"the gap {'grows' if grows else 'shrinks'} with length"
 
 
-def limits(found: Sequence[dict[str, Any]], seeds: int) -> list[str]:
+def limits(values: Sequence[dict[str, Any]], seeds: int) -> list[str]:
     """What the numbers above do not show, in sentences."""
-    if not found:
+    if not values:
         return ["There is no headline number: it takes two systems, and short and long sentences that have a BLEU."]
     lines = [
         "The intervals are 95% and cover the choice of test sentences, not that of training seeds"
@@ -105,6 +108,6 @@ def limits(found: Sequence[dict[str, Any]], seeds: int) -> list[str]:
         "hurt one system more, not which property of attention is the cause.",
         "It holds for this text, size of state and budget; a larger state or a longer training may show less.",
     ]
-    if any(CLAIM > min(one["n_short"], one["n_long"]) for one in found):
-        lines.append(f"Fewer than {CLAIM} sentences are short, or long: too few for a claim.")
+    if any(MIN_FOR_CLAIM > min(headline["n_short"], headline["n_long"]) for headline in values):
+        lines.append(f"Fewer than {MIN_FOR_CLAIM} sentences are short, or long: too few for a claim.")
     return lines

@@ -1,9 +1,8 @@
-"""Runs command lines as subprocesses, a few at a time, and says how each goes."""
+"""Runs command lines as subprocesses, a few at a time, and reports how each ends."""
 
 import os
 import signal
 import subprocess
-import sys
 import time
 from collections import deque
 from collections.abc import Iterator, Mapping, Sequence
@@ -12,15 +11,15 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO, NamedTuple, Protocol
 
-POLL = 0.2  # seconds between looks at the running jobs
-PATIENCE = 60.0  # seconds that a stopped job has to write its checkpoint
-TAIL = 4096  # bytes read from the end of a log for its last line
+POLL_INTERVAL = 0.2  # seconds
+STOP_TIMEOUT = 60.0  # seconds that a stopped job has to write its checkpoint
+TAIL_BYTES = 4096  # bytes read from the end of a log for its last line
 
 
-class Step(NamedTuple):
-    """One command of a job; what says what it does: "training", "evaluating"."""
+class JobStep(NamedTuple):
+    """One command of a job, and what it does: "training", "evaluating"."""
 
-    what: str
+    activity: str
     command: tuple[str, ...]
 
 
@@ -29,11 +28,11 @@ class Job:
     """Steps that run one after the other, and the file that their output goes to."""
 
     name: str
-    steps: tuple[Step, ...]
+    steps: tuple[JobStep, ...]
     log: Path
 
 
-class Outcome(NamedTuple):
+class JobOutcome(NamedTuple):
     """How a job ended: error is None, or the last line of the step that failed."""
 
     job: Job
@@ -41,19 +40,19 @@ class Outcome(NamedTuple):
     seconds: float
 
 
-class Watcher(Protocol):
-    """Told what happens; progress.py has one for a terminal and one for a file."""
+class JobWatcher(Protocol):
+    """Callbacks of `run_jobs`; job_progress.py has one for a terminal and one for a log file."""
 
-    def look(self, running: Sequence["Running"], waiting: int) -> None: ...
+    def update(self, running: Sequence["RunningJob"], waiting: int) -> None: ...
 
-    def done(self, outcome: Outcome) -> None: ...
+    def done(self, outcome: JobOutcome) -> None: ...
 
-    def stopping(self, running: Sequence["Running"]) -> None: ...
+    def stopping(self, running: Sequence["RunningJob"]) -> None: ...
 
 
 @dataclass
-class Running:
-    """A job on its way: the process of its present step."""
+class RunningJob:
+    """A job with the process of its present step."""
 
     job: Job
     environment: Mapping[str, str]
@@ -61,19 +60,19 @@ class Running:
     step: int = 0
     process: "subprocess.Popen[bytes] | None" = None
 
-    def advance(self) -> Outcome | None:
+    def advance(self) -> JobOutcome | None:
         """Starts the next step once the last has ended well; the outcome once all have, or one has failed."""
         if self.process is not None:
             code = self.process.poll()
             if code is None:
                 return None
             if code != 0:
-                what = self.job.steps[self.step].what
-                last = last_line(self.job.log) or f"exit status {code}"
-                return Outcome(self.job, f"{what} failed: {last}", self.seconds)
+                what = self.job.steps[self.step].activity
+                last = last_log_line(self.job.log) or f"exit status {code}"
+                return JobOutcome(self.job, f"{what} failed: {last}", self.seconds)
             self.step += 1
         if self.step == len(self.job.steps):
-            return Outcome(self.job, None, self.seconds)
+            return JobOutcome(self.job, None, self.seconds)
         self._start(self.job.steps[self.step])
         return None
 
@@ -82,10 +81,10 @@ class Running:
         return time.monotonic() - self.started
 
     @property
-    def what(self) -> str:
-        return self.job.steps[min(self.step, len(self.job.steps) - 1)].what
+    def activity(self) -> str:
+        return self.job.steps[min(self.step, len(self.job.steps) - 1)].activity
 
-    def _start(self, step: Step) -> None:
+    def _start(self, step: JobStep) -> None:
         self.job.log.parent.mkdir(parents=True, exist_ok=True)
         with self.job.log.open("ab") as log:
             log.write(f"$ {' '.join(step.command)}\n".encode())
@@ -93,50 +92,52 @@ class Running:
             self.process = _spawn(step.command, log, self.environment)
 
 
-def run_jobs(jobs: Sequence[Job], at_once: int, environment: Mapping[str, str], watcher: Watcher) -> list[Outcome]:
+def run_jobs(
+    jobs: Sequence[Job], at_once: int, environment: Mapping[str, str], watcher: JobWatcher
+) -> list[JobOutcome]:
     """Runs the jobs in order, at_once of them at a time; a job that fails does not stop the others.
 
     On Ctrl-C (or SIGTERM) every running process is asked to stop as by Ctrl-C, gets a minute to leave its
-    checkpoint, and KeyboardInterrupt goes on; a second Ctrl-C kills them.
+    checkpoint, and KeyboardInterrupt is raised again; a second Ctrl-C kills them.
     """
     waiting = deque(jobs)
-    running: list[Running] = []
-    outcomes: list[Outcome] = []
+    running: list[RunningJob] = []
+    outcomes: list[JobOutcome] = []
     with _terminate_is_interrupt():
         try:
             while waiting or running:
                 while waiting and len(running) < at_once:
-                    running.append(Running(waiting.popleft(), environment))
-                for one in list(running):
-                    outcome = one.advance()
+                    running.append(RunningJob(waiting.popleft(), environment))
+                for job in list(running):
+                    outcome = job.advance()
                     if outcome is not None:
-                        running.remove(one)
+                        running.remove(job)
                         outcomes.append(outcome)
                         watcher.done(outcome)
-                watcher.look(running, len(waiting))
+                watcher.update(running, len(waiting))
                 if running:
-                    time.sleep(POLL)
+                    time.sleep(POLL_INTERVAL)
         except BaseException:
             watcher.stopping(running)
-            stop([one.process for one in running if one.process is not None])
+            stop_processes([job.process for job in running if job.process is not None])
             raise
     return outcomes
 
 
 def child_environment(threads: int) -> dict[str, str]:
-    """This process's environment with so many threads for numeric libraries, and this very package on the path."""
+    """This process's environment, with that many threads for numeric libraries and this package on the path."""
     package = str(Path(__file__).resolve().parents[2])
     path = os.pathsep.join([package, *filter(None, [os.environ.get("PYTHONPATH")])])
     numeric = dict.fromkeys(("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS"), str(threads))
     return {**os.environ, **numeric, "PYTHONPATH": path, "PYTHONUNBUFFERED": "1", "PYTHONIOENCODING": "utf-8"}
 
 
-def stop(processes: Sequence["subprocess.Popen[bytes]"], patience: float = PATIENCE) -> None:
+def stop_processes(processes: Sequence["subprocess.Popen[bytes]"], timeout: float = STOP_TIMEOUT) -> None:
     """Interrupts the processes and waits until they have ended; kills those that do not."""
     for process in processes:
         if process.poll() is None:
-            _interrupt(process)
-    end = time.monotonic() + patience
+            process.send_signal(signal.SIGINT)
+    end = time.monotonic() + timeout
     try:
         for process in processes:
             process.wait(max(0.0, end - time.monotonic()))
@@ -149,37 +150,20 @@ def stop(processes: Sequence["subprocess.Popen[bytes]"], patience: float = PATIE
                 process.wait()
 
 
-def _interrupt(process: "subprocess.Popen[bytes]") -> None:
-    if sys.platform == "win32":
-        process.send_signal(signal.CTRL_BREAK_EVENT)
-    else:
-        process.send_signal(signal.SIGINT)
-
-
-def last_line(log: Path) -> str:
-    """The last line that says something; a progress line rewritten by carriage returns counts as lines."""
+def last_log_line(log: Path) -> str:
+    """The last line with content; a progress line rewritten by carriage returns counts as lines."""
     if not log.is_file():
         return ""
     with log.open("rb") as file:
         size = file.seek(0, os.SEEK_END)
-        file.seek(max(0, size - TAIL))
+        file.seek(max(0, size - TAIL_BYTES))
         text = file.read().decode("utf-8", errors="replace")
     lines = [line.strip() for line in text.replace("\r", "\n").split("\n")]
     return next((line for line in reversed(lines) if line and not line.startswith("$ ")), "")
 
 
 def _spawn(command: Sequence[str], log: IO[bytes], environment: Mapping[str, str]) -> "subprocess.Popen[bytes]":
-    """A process of its own group: the terminal's Ctrl-C reaches it through us, once, and not twice."""
-    if sys.platform == "win32":
-        group = subprocess.CREATE_NEW_PROCESS_GROUP
-        return subprocess.Popen(
-            command,
-            stdin=subprocess.DEVNULL,
-            stdout=log,
-            stderr=subprocess.STDOUT,
-            env=dict(environment),
-            creationflags=group,
-        )
+    """A process in a session of its own: the terminal's Ctrl-C reaches it through us, once and not twice."""
     return subprocess.Popen(
         command,
         stdin=subprocess.DEVNULL,
@@ -193,10 +177,9 @@ def _spawn(command: Sequence[str], log: IO[bytes], environment: Mapping[str, str
 @contextmanager
 def _terminate_is_interrupt() -> Iterator[None]:
     """SIGTERM and a closed terminal stop the jobs as Ctrl-C does: none is left behind."""
-    wanted = [signal.SIGTERM, *([] if sys.platform == "win32" else [signal.SIGHUP])]
-    before = {number: signal.signal(number, signal.default_int_handler) for number in wanted}
+    handlers = {number: signal.signal(number, signal.default_int_handler) for number in (signal.SIGTERM, signal.SIGHUP)}
     try:
         yield
     finally:
-        for number, handler in before.items():
+        for number, handler in handlers.items():
             signal.signal(number, handler)

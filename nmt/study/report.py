@@ -1,114 +1,189 @@
-"""The comparison as files in one folder: comparison.html, .md and .json, figures, and tables in LaTeX and CSV."""
+"""The comparison as plain values: every number that the page, the tables and the figures show.
 
-import json
-from collections.abc import Sequence
-from pathlib import Path
+All systems are measured alike: the same sentences in a bin for every system, corpus BLEU inside the bin, intervals, two
+tests a bin corrected for their number, and the difference of differences as the result.
+"""
+
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
-from nmt.files import write_text
-from nmt.study.curves import draw_curves
-from nmt.study.figure import SUFFIXES, draw_view
-from nmt.study.html import write_page
-from nmt.study.pictures import file_names
-from nmt.study.render import as_csv, as_latex, as_markdown, as_text, markdown
-from nmt.study.results import json_object
-from nmt.study.table import ALIGNMENT, SIGNIFICANCE, Grid, Report, grids
+import numpy as np
 
-FIGURE, CURVES = "bleu_by_length", "learning_curves"
-STEMS = {"words": FIGURE, "deciles": f"{FIGURE}_deciles", "pieces": f"{FIGURE}_pieces"}
-ON_THE_PAGE = (SIGNIFICANCE, ALIGNMENT)  # which makes tables of its own of these
-SENTENCES = 6  # results on the terminal; all are in comparison.json
+from nmt.data.corpus import TestSet
+from nmt.errors import ConfigError
+from nmt.evaluation.by_length import MIN_SENTENCES
+from nmt.evaluation.metrics import bleu_of
+from nmt.evaluation.stored import lines_sha256
+from nmt.progress import progress
+from nmt.settings import ResamplingSettings
+from nmt.study.fairness import fairness, parameter_ratio
+from nmt.study.figures import validation_curves
+from nmt.study.headline import LengthGroups, headlines, limits
+from nmt.study.hypothesis_tests import significance_tests
+from nmt.study.length_views import LengthView, TrainingLengths, length_views
+from nmt.study.results import Result, System
+from nmt.study.scoring import SeedStatistics, mean_scores, seed_statistics
 
-
-class Texts(NamedTuple):
-    """What the page shows of the test set's text; None: it is left out."""
-
-    samples: list[dict[str, Any]] | None
-    explorer: dict[str, Any] | None
+DEFAULT_BASELINE = "rnn"
 
 
-def write_report(report: Report, texts: Texts, pictures: Sequence[tuple[str, str]], folder: Path) -> Path:
-    """Writes everything; gives the main figure's path. Pictures are (system, file name in the folder)."""
-    folder.mkdir(parents=True, exist_ok=True)
-    figures = {view["name"]: draw_view(report, view, folder / STEMS[view["name"]]) for view in report["views"]}
-    curves = {label: [(int(x), y) for x, y in curve] for label, curve in report["curves"].items()}
-    if curves:
-        figures["curves"] = draw_curves(curves, folder / CURVES)
-    tables = grids(report)
-    named = {name: path.name for name, path in figures.items()}
-    whole = {**report, "tables": [grid._asdict() for grid in tables], "figures": named, "attention": dict(pictures)}
-    before = json_object(folder / "comparison.json")
-    write_text(folder / "comparison.json", json.dumps(whole, indent=1, ensure_ascii=False, allow_nan=False) + "\n")
-    write_text(folder / "comparison.md", _markdown_page(report, tables, named, pictures))
-    _write_tables(report, tables, folder / "tables")
-    shown = [grid._asdict() for grid in tables if grid.title not in ON_THE_PAGE]
-    write_page({**whole, "tables": shown}, texts.samples, texts.explorer, folder / "comparison.html")
-    for stale in _own_files(before) - _own_files(whole):
-        (folder / stale).unlink(missing_ok=True)
-    return figures["words"]
+class StudySettings(NamedTuple):
+    """Settings of the comparison that the numbers depend on."""
+
+    baseline: str | None
+    pairs: str
+    groups: LengthGroups
+    resampling: ResamplingSettings
 
 
-def _own_files(whole: Report) -> set[str]:
-    """The tables and pictures of a comparison, in its folder; a later one of other systems removes what it lacks."""
-    tables = file_names([grid["title"].lower() for grid in whole.get("tables", [])])
-    figures = [Path(name).stem for name in whole.get("figures", {}).values()]
+class StudyInputs(NamedTuple):
+    """What a report needs beside the translations."""
+
+    test: TestSet
+    data: str  # the test set's corpus
+    languages: tuple[str, str]
+    pieces: Sequence[int] | None  # of each source
+    training: TrainingLengths | None
+    states: Mapping[
+        str, tuple[int, int]
+    ]  # by system: how many numbers of the source reach the decoder, + n x per piece
+    alignment: list[dict[str, Any]]
+
+
+def build_report(
+    systems: Sequence[System],
+    extra_rows: Sequence[System],
+    inputs: StudyInputs,
+    settings: StudySettings,
+    provenance: Mapping[str, Any],
+) -> dict[str, Any]:
+    """The report. Extra rows (other searches, equal time) are scored beside the systems, but not tested or drawn."""
+    labels = [system.label for system in systems]
+    baseline = _baseline(labels, settings.baseline)
+    language = inputs.languages[1]
+    with progress("scoring", len(systems) + len(extra_rows), True) as advance:
+        statistics = {system.label: seed_statistics(system, inputs.test, language, advance) for system in systems}
+        extra_statistics = {
+            system.label: seed_statistics(system, inputs.test, language, advance) for system in extra_rows
+        }
+    views = length_views(inputs.test.sources, inputs.pieces)
+    by_words = views[0]
+    headline_values = headlines(statistics, by_words, baseline, settings.groups, settings.resampling)
+    seeds = max(len(system.results) for system in systems)
     return {
-        *(f"tables/{name}.tex" for name in tables),
-        *(f"{stem}{suffix}" for stem in figures for suffix in SUFFIXES),
-        *whole.get("attention", {}).values(),
+        "title": f"BLEU by source length: {', '.join(labels)} on {inputs.data}",
+        "headlines": headline_values,
+        "limits": limits(headline_values, seeds),
+        "record": dict(provenance),
+        "test": _test(inputs),
+        "signatures": {name: statistics[labels[0]].signatures[name] for name in ("bleu", "chrf")},
+        "baseline": baseline,
+        "systems": [_system(system, statistics[system.label], inputs, settings) for system in systems],
+        "variants": [_system(system, extra_statistics[system.label], inputs, settings) for system in extra_rows],
+        "views": [
+            _view(view, statistics, extra_statistics if view is by_words else {}, inputs, settings) for view in views
+        ],
+        "significance": significance_tests(statistics, by_words, baseline, settings.pairs, settings.resampling),
+        "curves": {label: [list(point) for point in curve] for label, curve in validation_curves(systems).items()},
+        "alignment": inputs.alignment,
+        "parameter_ratio": parameter_ratio(systems),
+        "fairness": fairness(systems),
     }
 
 
-def terminal(report: Report) -> str:
-    """The headline, the main tables, and how they were made."""
-    headline = [f"* {one['sentence']}" for one in report["headlines"][:SENTENCES]]
-    headline += [f"  {line}" for line in report["limits"]]
-    blocks = ["\n".join(headline)]
-    for grid in grids(report):
-        if grid.main:
-            blocks.append("\n".join([grid.title, "", as_text(grid), *(f"  {note}" for note in grid.notes)]))
-    return "\n\n".join([*blocks, "\n".join(report["notes"])])
+def _baseline(labels: Sequence[str], name: str | None) -> str:
+    if name is None:
+        return DEFAULT_BASELINE if DEFAULT_BASELINE in labels else labels[0]
+    if name not in labels:
+        raise ConfigError(f"baseline={name} is none of the systems: {', '.join(labels)}")
+    return name
 
 
-def _markdown_page(
-    report: Report, tables: Sequence[Grid], figures: dict[str, str], pictures: Sequence[tuple[str, str]]
-) -> str:
-    """The comparison as a page that stands beside its pictures."""
-    parts = [f"# {markdown(report['title'])}"]
-    parts += [f"**{markdown(one['sentence'])}**" for one in report["headlines"][:SENTENCES]]
-    parts.append("\n".join(f"- {markdown(line)}" for line in report["limits"]))
-    parts.append(f"![BLEU by source length]({figures['words']})")
-    main, further = ([grid for grid in tables if grid.main is wanted] for wanted in (True, False))
-    parts += [part for grid in main for part in _section(grid)]
-    parts += ["## How it was made", "\n".join(f"- {markdown(line)}" for line in report["notes"])]
-    parts += [part for grid in further for part in _section(grid)]
-    if "curves" in figures:
-        parts += ["## Learning curves", f"![validation BLEU while training]({figures['curves']})"]
-    for label, picture in pictures:
-        parts += [f"## Attention of {markdown(label)}", f"![attention of {markdown(label)}]({picture})"]
-    return "\n\n".join(parts) + "\n"
+def _test(inputs: StudyInputs) -> dict[str, Any]:
+    test = inputs.test
+    return {
+        "name": test.name,
+        "data": inputs.data,
+        "sentences": len(test.sources),
+        "source_language": inputs.languages[0],
+        "target_language": inputs.languages[1],
+        "source_sha256": lines_sha256(test.sources),
+        "references_sha256": [lines_sha256(lines) for lines in test.references],
+    }
 
 
-def _section(grid: Grid) -> list[str]:
-    return [f"## {markdown(grid.title)}", as_markdown(grid), *(markdown(note) for note in grid.notes)]
+def _system(system: System, statistics: SeedStatistics, inputs: StudyInputs, settings: StudySettings) -> dict[str, Any]:
+    state = inputs.states.get(system.label)
+    return {
+        "system": system.label,
+        "parameters": system.parameters,
+        "state_numbers": None if state is None or state[1] else state[0],
+        "state": None if state is None else _state(*state),
+        **mean_scores(statistics, settings.resampling),
+        "ter": system.mean(lambda result: result.evaluation["metrics"]["ter"]["score"]),
+        "updates": system.mean(lambda result: result.updates),
+        "evaluated_at_update": system.mean(lambda result: result.evaluation["updates"]),
+        "target_pieces": system.mean(lambda result: result.training.target_pieces),
+        "cpu_seconds": system.mean(lambda result: result.training.cpu_seconds),
+        "capped": system.total(lambda result: result.evaluation["capped"]),
+        "search": system.results[0].evaluation["search"],
+        "warnings": list(dict.fromkeys(str(w) for result in system.results for w in result.evaluation["warnings"])),
+        "runs": [_run(result, rows) for result, rows in zip(system.results, statistics.bleu, strict=True)],
+    }
 
 
-def _write_tables(report: Report, tables: Sequence[Grid], folder: Path) -> None:
-    """LaTeX as shown, CSV with every number."""
-    folder.mkdir(exist_ok=True)
-    for grid, name in zip(tables, file_names([grid.title.lower() for grid in tables]), strict=True):
-        write_text(folder / f"{name}.tex", as_latex(grid))
-    bins = [
-        {"view": view["name"], "system": label, **where, **row}
-        for view in report["views"]
-        for label, rows in {**view["scores"], **view["variants"]}.items()
-        for where, row in zip(view["bins"], rows, strict=True)
-    ]
-    plain = [
-        {key: value for key, value in system.items() if not isinstance(value, dict) and key not in ("runs", "warnings")}
-        for system in [*report["systems"], *report["variants"]]
-    ]
-    write_text(folder / "systems.csv", as_csv(plain))
-    write_text(folder / "bins.csv", as_csv(bins))
-    if report["significance"]:
-        write_text(folder / "significance.csv", as_csv(report["significance"]["tests"]))
+def _state(fixed: int, per_piece: int) -> str:
+    """Real numbers that reach the decoder for a source of n pieces."""
+    return " + ".join(
+        filter(None, [f"{per_piece} n" if per_piece else "", str(fixed) if fixed or not per_piece else ""])
+    )
+
+
+def _run(result: Result, bleu_rows: np.ndarray) -> dict[str, Any]:
+    evaluation = result.evaluation
+    return {
+        "run": evaluation["run"],
+        "seed": evaluation["seed"],
+        "bleu": bleu_of(bleu_rows).score,
+        "updates": result.updates,
+        "evaluated_at_update": evaluation["updates"],
+        "target_pieces": result.training.target_pieces,
+        "seconds": result.training.seconds,
+        "cpu_seconds": result.training.cpu_seconds,
+        "capped": evaluation["capped"],
+        "hypotheses_sha256": lines_sha256(result.hypotheses),
+    }
+
+
+def _view(
+    view: LengthView,
+    statistics: Mapping[str, SeedStatistics],
+    extra_statistics: Mapping[str, SeedStatistics],
+    inputs: StudyInputs,
+    settings: StudySettings,
+) -> dict[str, Any]:
+    scored = {
+        label: [mean_scores(system_statistics.subset(members), settings.resampling) for members in view.members]
+        for label, system_statistics in {**statistics, **extra_statistics}.items()
+    }
+    training = inputs.training
+    return {
+        "name": view.name,
+        "axis": view.axis,
+        "title": f"BLEU by {view.axis}",
+        "bins": [
+            {
+                "label": length_bin.label,
+                "low": length_bin.low,
+                "high": length_bin.high,
+                "n": len(members),
+                "source_tokens": int(view.lengths[members].sum()),
+                "descriptive": len(members) < MIN_SENTENCES,
+            }
+            for length_bin, members in zip(view.bins, view.members, strict=True)
+        ],
+        "cap": training.max_length_mark(view.name) if training else None,
+        "training": view.shares(training.lengths(view.name)) if training else None,
+        "scores": {label: scored[label] for label in statistics},
+        "variants": {label: scored[label] for label in extra_statistics},
+    }

@@ -1,4 +1,4 @@
-"""What is compared: translations of one test set, read back from disk, grouped into systems.
+"""Results to compare: translations of one test set, read back from disk, grouped into systems.
 
 They come from run directories of ours, with what is known of the run, or as plain text from any other program.
 No model is loaded here.
@@ -15,18 +15,19 @@ from typing import Any, NamedTuple
 import yaml
 
 from nmt.data.corpus import TestSet
-from nmt.data.text import read_lines
+from nmt.data.text import read_lines, require_equal_counts
 from nmt.errors import UserError
-from nmt.evaluation.checks import require_equal_counts, warnings
 from nmt.evaluation.metrics import corpus_ter, tokenization
-from nmt.evaluation.store import lines_sha256, read_stored
+from nmt.evaluation.stored import lines_sha256, read_stored
+from nmt.evaluation.text_checks import text_warnings
 from nmt.files import printable
 
+ALIGNMENT_SCORES = ("aer", "precision", "recall")
 SEED_SUFFIX = re.compile(r"-seed\d+$")
 
 
-class Training(NamedTuple):
-    """What a run directory says about its training; None where it says nothing."""
+class TrainingInfo(NamedTuple):
+    """What a run directory records of its training; None where nothing is recorded."""
 
     updates: int | None = None
     target_pieces: int | None = None
@@ -41,7 +42,7 @@ class Result:
     """The translations of one run, and what is known of it."""
 
     evaluation: dict[str, Any]
-    training: Training
+    training: TrainingInfo
     path: Path
     run_dir: Path | None  # None for translations that no run of ours made
     hypotheses: Sequence[str]
@@ -77,27 +78,15 @@ class System:
 
 
 def is_text(path: Path) -> bool:
-    """Translations that some other program wrote, a line a sentence."""
+    """A plain text file of translations, a line a sentence."""
     return path.is_file() and not path.name.endswith(".json")
 
 
-def names_of(paths: Sequence[Path]) -> dict[Path, str]:
-    """What text files are called: the parts of their names, between dots, that they do not all share.
-
-    newstest.hyp.A.en.gz, newstest.hyp.B.en.gz -> A, B
-    """
-    parts = {path: path.name.removesuffix(".gz").split(".") for path in paths}
-    different = {tuple(own) for own in parts.values()}
-    shortest = min((len(own) for own in different), default=0)
-    start = end = 0
-    while len(different) > 1 and start < shortest - 1 and len({own[start] for own in different}) == 1:
-        start += 1
-    while start + end < shortest - 1 and len({own[-1 - end] for own in different}) == 1:
-        end += 1
-    names = {path: ".".join(own[start : len(own) - end]) for path, own in parts.items()}
-    names = {path: printable(name) for path, name in names.items()}
-    taken = Counter((path.parent, name) for path, name in names.items())
-    return {path: name if taken[path.parent, name] == 1 else printable(path.name) for path, name in names.items()}
+def text_names(paths: Sequence[Path]) -> dict[Path, str]:
+    """What text files are called: their stems, a.fr.gz -> a; the whole file name where two in a folder share one."""
+    names = {path: printable(Path(path.name.removesuffix(".gz")).stem) for path in paths}
+    shared = Counter((path.parent, name) for path, name in names.items())
+    return {path: name if shared[path.parent, name] == 1 else printable(path.name) for path, name in names.items()}
 
 
 def read_result(path: Path, test: TestSet, name: str = "", language: str = "", ter: bool = True) -> Result:
@@ -108,20 +97,20 @@ def read_result(path: Path, test: TestSet, name: str = "", language: str = "", t
     if not path.exists():
         raise UserError(f"{path.as_posix()}: there is no such run or file")
     if not is_text(path):
-        return _evaluated(path, test)
+        return _read_evaluated(path, test)
     hypotheses = list(read_lines(path))
     require_equal_counts({path.as_posix(): len(hypotheses), f"the sources of {test.name}": len(test.sources)})
     tokenizer = tokenization(language).name
-    made = {
+    evaluation = {
         **dict.fromkeys(("seed", "updates", "parameters", "search", "capped")),
         **dict.fromkeys(("system", "run"), name or path.name),
-        "warnings": warnings(hypotheses, test.references, test.sources, tokenizer),
+        "warnings": text_warnings(hypotheses, test.references, test.sources, tokenizer),
         "metrics": {"ter": {"score": corpus_ter(hypotheses, test.references) if ter else None}},
     }
-    return Result(made, Training(), path, None, hypotheses)
+    return Result(evaluation, TrainingInfo(), path, None, hypotheses)
 
 
-def _evaluated(path: Path, test: TestSet) -> Result:
+def _read_evaluated(path: Path, test: TestSet) -> Result:
     file = path / "evaluation" / f"{test.name}.json" if path.is_dir() else path
     command = f"python -m nmt.evaluate checkpoint={(path if path.is_dir() else file.parent.parent).as_posix()}"
     if not file.is_file():
@@ -138,35 +127,36 @@ def _evaluated(path: Path, test: TestSet) -> Result:
     except (KeyError, TypeError) as error:
         raise UserError(f"{file.as_posix()}: not an evaluation written by nmt.evaluate (no {error})") from None
     run_dir = next((folder for folder in list(file.parents)[1:3] if (folder / "config.yaml").is_file()), None)
-    return Result(evaluation, read_training(run_dir) if run_dir else Training(), file, run_dir, hypotheses)
+    return Result(evaluation, read_training(run_dir) if run_dir else TrainingInfo(), file, run_dir, hypotheses)
 
 
 def refuse_other_text(evaluation: dict[str, Any], test: TestSet, file: Path) -> None:
     """UserError unless the evaluation is on these very sources and references."""
-    own = evaluation["test"]
+    its_test = evaluation["test"]
     text = {
-        "sources": (own["source_sha256"], lines_sha256(test.sources)),
-        "references": (own["references_sha256"], [lines_sha256(lines) for lines in test.references]),
+        "sources": (its_test["source_sha256"], lines_sha256(test.sources)),
+        "references": (its_test["references_sha256"], [lines_sha256(lines) for lines in test.references]),
     }
     for what, (of_file, of_test) in text.items():
         if of_file != of_test:
             raise UserError(
-                f"different test sets cannot be compared (the {what} differ): {file.as_posix()} is on {own['data']}/"
-                f"{own['name']}, {own['sentences']:,} sentences; this comparison is on {test.name}, "
+                f"different test sets cannot be compared (the {what} differ): {file.as_posix()} is on "
+                f"{its_test['data']}/{its_test['name']}, {its_test['sentences']:,} sentences; "
+                f"this comparison is on {test.name}, "
                 f"{len(test.sources):,} sentences. Evaluate all on one test set first"
             )
 
 
-def read_training(run_dir: Path) -> Training:
+def read_training(run_dir: Path) -> TrainingInfo:
     """Totals from status.json, or else the largest of each in metrics.jsonl; settings and data as recorded."""
     totals = json_object(run_dir / "status.json")
-    for line in logged(run_dir) if not totals else []:
+    for line in read_metrics(run_dir) if not totals else []:
         line["updates"] = line.get("update", 0)
         for key in ("updates", "target_pieces", "seconds", "cpu_seconds"):
             totals[key] = max(totals.get(key) or 0, line.get(key) or 0)
     config = run_dir / "config.yaml"
     settings = yaml.safe_load(config.read_text(encoding="utf-8")) if config.is_file() else None
-    return Training(
+    return TrainingInfo(
         updates=totals.get("updates"),
         target_pieces=totals.get("target_pieces") or None,
         seconds=totals.get("seconds") or None,
@@ -176,40 +166,37 @@ def read_training(run_dir: Path) -> Training:
     )
 
 
-def logged(run_dir: Path) -> list[dict[str, Any]]:
-    """The lines of metrics.jsonl; a run that was killed while writing leaves half a line, which is left out."""
+def read_metrics(run_dir: Path) -> list[dict[str, Any]]:
+    """The lines of metrics.jsonl; half a line, left by a run that was killed while writing, is skipped."""
     file = run_dir / "metrics.jsonl"
     lines = file.read_text(encoding="utf-8").split("\n") if file.is_file() else []
     return [entry for line in lines if (entry := _json_or_nothing(line))]
 
 
-def alignments(system: System, test: str) -> list[dict[str, Any]]:
-    """What nmt.evaluate found of each way to read the system's attention as an alignment, means over its seeds."""
+def mean_alignments(system: System, test: str) -> list[dict[str, Any]]:
+    """The alignment scores of each layer and shift that nmt.evaluate wrote, means over the system's seeds."""
     folders = [result.path.parent for result in system.results]
     runs = [json_object(folder / f"{test}.alignment.json").get("alignment") or [] for folder in folders]
     return [_mean_alignment(system.label, entries) for entries in zip(*runs, strict=False)]
 
 
-QUALITIES = ("aer", "precision", "recall")
-
-
 def _mean_alignment(label: str, seeds: Sequence[dict[str, Any]]) -> dict[str, Any]:
-    first = {**seeds[0], "system": label, "seeds": [one["aer"] for one in seeds]}
+    first = {**seeds[0], "system": label, "seeds": [entry["aer"] for entry in seeds]}
     bins = [
-        {**rows[0], **{key: mean_of([row[key] for row in rows]) for key in QUALITIES}}
-        for rows in zip(*(one["by_length"] for one in seeds), strict=True)
+        {**rows[0], **{key: mean_of([row[key] for row in rows]) for key in ALIGNMENT_SCORES}}
+        for rows in zip(*(entry["by_length"] for entry in seeds), strict=True)
     ]
-    return {**first, **{key: mean_of([one[key] for one in seeds]) for key in QUALITIES}, "by_length": bins}
+    return {**first, **{key: mean_of([entry[key] for entry in seeds]) for key in ALIGNMENT_SCORES}, "by_length": bins}
 
 
 def mean_of(values: Sequence[float | None]) -> float | None:
     """None if one of them is, or if there is none."""
-    known = [value for value in values if value is not None]
-    return sum(known) / len(known) if known and len(known) == len(values) else None
+    present = [value for value in values if value is not None]
+    return sum(present) / len(present) if present and len(present) == len(values) else None
 
 
 def json_object(file: Path) -> dict[str, Any]:
-    """What a JSON file holds; nothing where there is no such file, or another value in it."""
+    """The object in a JSON file; an empty one where there is no such file, or another value in it."""
     return _json_or_nothing(file.read_text(encoding="utf-8")) if file.is_file() else {}
 
 
@@ -221,16 +208,16 @@ def _json_or_nothing(text: str) -> dict[str, Any]:
     return value if isinstance(value, dict) else {}
 
 
-def group(results: Sequence[Result]) -> list[System]:
+def group_by_system(results: Sequence[Result]) -> list[System]:
     """Results to systems, in order; runs that differ only by "-seedN" in their name become one system.
 
-    A system is called by its experiment; where two share that, by the run's name, then by its path too.
+    A system is labelled by its experiment; where two share that, by the run's name, then by its path too.
     """
     groups: dict[tuple[str, str, str], list[Result]] = {}
     for result in results:
-        place = result.run_dir.parent.as_posix() if result.run_dir else result.path.parent.as_posix()
+        folder = result.run_dir.parent.as_posix() if result.run_dir else result.path.parent.as_posix()
         run = SEED_SUFFIX.sub("", str(result.evaluation["run"]))
-        groups.setdefault((str(result.evaluation["system"]), run, place), []).append(result)
+        groups.setdefault((str(result.evaluation["system"]), run, folder), []).append(result)
     for rows in groups.values():  # seeds are paired in their order
         rows.sort(key=lambda result: result.evaluation["seed"] or 0)
     labels = [_first_unique(key, list(groups)) for key in groups]
@@ -238,10 +225,10 @@ def group(results: Sequence[Result]) -> list[System]:
 
 
 def _first_unique(key: tuple[str, str, str], keys: list[tuple[str, str, str]]) -> str:
-    system, run, place = key
+    system, run, folder = key
     if sum(other[0] == system for other in keys) == 1:
         return system
     if sum(other[1] == run for other in keys) == 1:
         return run
-    longer = f"{Path(place).name}/{run}"
+    longer = f"{Path(folder).name}/{run}"
     return longer if sum(other[1:] == key[1:] for other in keys) == 1 else f"{longer} ({system})"

@@ -1,21 +1,24 @@
-"""The only training loop. What to do with a result is handed in; no branch on model, schedule or tracker."""
+"""The training loop. Logging, validation and saving are callbacks; no branch on model, schedule or tracker."""
 
 import contextlib
 import math
 import time
 from collections.abc import Generator, Iterator
 from dataclasses import asdict, dataclass, field
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
+import numpy as np
+import psutil
 import torch
 from torch import Tensor, nn
 
-from nmt.data.batching import Batch, Batches
-from nmt.data.prefetch import prefetch
+from nmt.data.batching import Batch, Batches, collate, prefetch
+from nmt.data.encoded_pairs import EncodedPairs
 from nmt.data.tokenizer import PAD
-from nmt.errors import ConfigError, UserError, require_whole
+from nmt.errors import UserError
 from nmt.training import loss
 from nmt.training.schedule import Schedule
+from nmt.training_settings import TrainingSettings
 
 Metrics = dict[str, float]
 Stream = Generator[tuple[int, int, Batch], None, None]  # epoch, index of the next batch, batch
@@ -29,71 +32,42 @@ class TeacherForced(Protocol):
     def project(self, features: Tensor) -> Tensor: ...
 
 
-@dataclass(frozen=True)
-class TrainingSettings:
-    """Budgets (whichever comes first), the gradient, and how often to log, validate and save, in updates."""
+class Budget(NamedTuple):
+    """The first limit in updates that a training reaches."""
 
-    max_updates: int | None = None
-    max_epochs: float | None = None
-    max_minutes: float | None = None
-    label_smoothing: float = 0.0
-    mean_over: str = "pieces"
-    clip_norm: float = 1.0
-    accumulate: int = 1
-    log_every: int = 50
-    validate_every: int = 500
-    save_minutes: float = 5.0
-    patience: int | None = None
-    monitor: str = "bleu"
-    bleu_sentences: int = 500
-    average_last: int = 0
-    keep_every: int | None = None
+    last_update: int | None  # None where only time limits it
+    limit: str  # the setting at fault: training.max_epochs=10
 
-    def __post_init__(self) -> None:
-        for name in ("accumulate", "log_every", "validate_every"):
-            require_whole(f"training.{name}", getattr(self, name))
-        for name in ("bleu_sentences", "average_last"):
-            require_whole(f"training.{name}", getattr(self, name), least=0)
-        if self.keep_every is not None:
-            require_whole("training.keep_every", self.keep_every)
-        for name in ("max_updates", "max_epochs", "max_minutes", "patience"):
-            value = getattr(self, name)
-            if value is not None and value <= 0:
-                raise ConfigError(f"training.{name}={value}: it must be above 0, or null for no limit")
-        if self.max_updates is None and self.max_epochs is None and self.max_minutes is None:
-            raise ConfigError("give a budget: training.max_updates, training.max_epochs or training.max_minutes")
-        if not 0 <= self.label_smoothing < 1:
-            raise ConfigError(f"training.label_smoothing={self.label_smoothing}: it must be from 0 to below 1")
-        if self.mean_over not in ("pieces", "sentences"):
-            raise ConfigError(f"training.mean_over={self.mean_over}: write pieces or sentences")
-        if self.monitor not in ("bleu", "nll"):
-            raise ConfigError(f"training.monitor={self.monitor}: write bleu or nll")
 
-    def last_update(self, updates_per_epoch: float) -> int | None:
-        """The update at which the budget in updates or epochs ends; None where only time limits it."""
-        ends = [self.max_updates] if self.max_updates else []
-        if self.max_epochs:
-            ends.append(max(1, math.ceil(self.max_epochs * updates_per_epoch)))
-        return min(ends) if ends else None
+def planned_budget(settings: TrainingSettings, updates_per_epoch: float) -> Budget:
+    """Which of max_updates and max_epochs comes first, and at which update."""
+    limits = []
+    if settings.max_updates is not None:
+        limits.append(Budget(settings.max_updates, f"training.max_updates={settings.max_updates}"))
+    if settings.max_epochs is not None:
+        last_update = max(1, math.ceil(settings.max_epochs * updates_per_epoch))
+        limits.append(Budget(last_update, f"training.max_epochs={settings.max_epochs:g}"))
+    return min(limits, default=Budget(None, f"training.max_minutes={settings.max_minutes}"))
 
-    def ending(self, progress: "Progress", last: int | None) -> str:
-        """Why the training is over; empty while it is not."""
-        if last is not None and progress.update >= last:
-            return f"finished ({last} updates)"
-        if self.max_minutes is not None and progress.seconds >= 60 * self.max_minutes:
-            return f"finished ({self.max_minutes:g} minutes)"
-        if self.patience is not None and progress.without_gain >= self.patience:
-            return f"stopped early ({self.patience} validations without a gain)"
-        return ""
+
+def end_reason(settings: TrainingSettings, budget: Budget, progress: "Progress") -> str:
+    """Why the training is over; empty while it is not."""
+    if budget.last_update is not None and progress.update >= budget.last_update:
+        return f"finished ({budget.last_update} updates, {budget.limit})"
+    if settings.max_minutes is not None and progress.seconds >= 60 * settings.max_minutes:
+        return f"finished ({settings.max_minutes:g} minutes, training.max_minutes)"
+    if settings.patience is not None and progress.without_gain >= settings.patience:
+        return f"stopped early ({settings.patience} validations without a gain, training.patience)"
+    return ""
 
 
 @dataclass
 class Progress:
-    """Where a training stands; saved with every checkpoint."""
+    """The state of a training run between updates; saved with every checkpoint."""
 
     update: int = 0
     epoch: int = 1
-    batch: int = 0  # batches of this epoch already used
+    batch: int = 0  # batches of this epoch that are done
     target_pieces: int = 0
     seconds: float = 0.0
     cpu_seconds: float = 0.0
@@ -114,7 +88,7 @@ class Progress:
         return asdict(self)
 
 
-class Window:
+class LossAverage:
     """Sums since the last log line."""
 
     def __init__(self, device: str) -> None:
@@ -129,8 +103,8 @@ class Window:
         self.nll += nll
         self.pieces += pieces
 
-    def close(self) -> Metrics:
-        """The means of the window that ends here; the next one begins."""
+    def mean_and_reset(self) -> Metrics:
+        """The means since the last log line; starts the next average."""
         metrics = {
             "train/nll": self.nll.item() / self.pieces,
             "train/tokens_per_second": self.pieces / (time.perf_counter() - self.started),
@@ -152,8 +126,8 @@ class Stopwatch:
         return wall, cpu
 
 
-class Observer(Protocol):
-    """What happens around the updates: logs, validation, checkpoints."""
+class Callbacks(Protocol):
+    """Called by the loop: logging, validation, checkpoints."""
 
     def log(self, progress: Progress, metrics: Metrics) -> None: ...
     def validate(self, progress: Progress) -> None: ...
@@ -162,27 +136,27 @@ class Observer(Protocol):
     def stop_requested(self) -> bool: ...
 
 
-def product_type(precision: str) -> torch.dtype:
-    """The type of matrix products."""
+def precision_dtype(precision: str) -> torch.dtype:
+    """The dtype of matrix products."""
     return torch.bfloat16 if precision == "bf16" else torch.float32
 
 
 @contextlib.contextmanager
 def autocast(device: str, precision: str) -> Iterator[None]:
-    """bf16 matrix products where asked for; weights and optimizer stay fp32."""
+    """bf16 matrix products under precision=bf16; weights and optimizer stay fp32."""
     with torch.autocast(torch.device(device).type, dtype=torch.bfloat16, enabled=precision == "bf16"):
         yield
 
 
 @dataclass(frozen=True)
-class Job:
-    """What is trained, and with what."""
+class TrainState:
+    """Model, optimizer, schedule and batches of a training."""
 
     model: nn.Module  # called as TeacherForced
     optimizer: torch.optim.Optimizer
     schedule: Schedule
     batches: Batches
-    last: int | None  # the update at which the budget ends; None where only time limits it
+    budget: Budget
     device: str = "cpu"
     precision: str = "fp32"
 
@@ -191,81 +165,111 @@ class Job:
         return self.model  # type: ignore[return-value]
 
 
-def one_update(job: Job, batches: list[Batch], settings: TrainingSettings) -> tuple[Tensor, int]:
+def accumulate_gradients(state: TrainState, batches: list[Batch], settings: TrainingSettings) -> tuple[Tensor, int]:
     """Gradients of the mean loss over all of `batches`, per target piece or sentence; the NLL sum and the pieces."""
-    model = job.teacher_forced
+    model = state.teacher_forced
     pieces = int(sum(int(batch.tgt_lengths.sum()) for batch in batches))
     divisor = pieces if settings.mean_over == "pieces" else sum(len(batch.src) for batch in batches)
-    nll = torch.zeros((), device=job.device)
+    nll = torch.zeros((), device=state.device)
     for batch in batches:
-        batch = batch.to(job.device)
-        with autocast(job.device, job.precision):
+        batch = batch.to(state.device)
+        with autocast(state.device, state.precision):
             features = model(batch.src, batch.tgt_in)
-            nll += loss.backward(model.project, features, batch.tgt_out, PAD, settings.label_smoothing, divisor)
+            nll += loss.backward_in_chunks(
+                model.project, features, batch.tgt_out, PAD, settings.label_smoothing, divisor
+            )
     return nll, pieces
 
 
-def ready_batches(job: Job, progress: Progress, ahead: int) -> Stream:
-    """Batches from where the training stands, made while the updates before them run. To be closed."""
-    stream = job.batches.from_position(progress.epoch, progress.batch)
-    if torch.device(job.device).type == "cuda":
+def prefetched_batches(state: TrainState, progress: Progress, ahead: int) -> Stream:
+    """Batches from the current position, collated in the background. The caller closes the stream."""
+    stream = state.batches.from_position(progress.epoch, progress.batch)
+    if torch.device(state.device).type == "cuda":
         return prefetch(((epoch, done, batch.pinned()) for epoch, done, batch in stream), ahead)
     return prefetch(stream, ahead)
 
 
-def fit(job: Job, settings: TrainingSettings, progress: Progress, observer: Observer) -> str:
+def fit(state: TrainState, settings: TrainingSettings, progress: Progress, callbacks: Callbacks) -> str:
     """Train until the budget is spent; returns why it ended."""
-    with contextlib.closing(ready_batches(job, progress, ahead=settings.accumulate + 1)) as stream:
-        return _fit(job, settings, progress, observer, stream)
+    with contextlib.closing(prefetched_batches(state, progress, ahead=settings.accumulate + 1)) as stream:
+        return _fit(state, settings, progress, callbacks, stream)
 
 
-def _fit(job: Job, settings: TrainingSettings, progress: Progress, observer: Observer, stream: Stream) -> str:
+def _fit(
+    state: TrainState, settings: TrainingSettings, progress: Progress, callbacks: Callbacks, stream: Stream
+) -> str:
     # the peak travels in the optimizer's saved state, where "lr" is the last update's rate
-    peak = [group.setdefault("initial_lr", group["lr"]) for group in job.optimizer.param_groups]
-    window, watch, saved = Window(job.device), Stopwatch(), time.perf_counter()
+    peak = [group.setdefault("initial_lr", group["lr"]) for group in state.optimizer.param_groups]
+    loss_average, stopwatch, saved = LossAverage(state.device), Stopwatch(), time.perf_counter()
 
-    while not settings.ending(progress, job.last):
-        # one update
-        job.model.train()
-        for group, rate in zip(job.optimizer.param_groups, peak, strict=True):
-            group["lr"] = rate * job.schedule(progress.update + 1)
-        *_, (epoch, batch, _) = taken = [next(stream) for _ in range(settings.accumulate)]
-        nll, pieces = one_update(job, [batch for *_, batch in taken], settings)
-        norm = nn.utils.clip_grad_norm_(job.model.parameters(), settings.clip_norm or math.inf)
-        job.optimizer.step()
-        job.optimizer.zero_grad(set_to_none=True)
-        progress.advance(epoch, batch, pieces, *watch.lap())
-        window.add(nll, pieces)
+    while not end_reason(settings, state.budget, progress):
+        # forward, backward, optimizer step
+        state.model.train()
+        for group, rate in zip(state.optimizer.param_groups, peak, strict=True):
+            group["lr"] = rate * state.schedule(progress.update + 1)
+        *_, (epoch, batch, _) = micro_batches = [next(stream) for _ in range(settings.accumulate)]
+        nll, pieces = accumulate_gradients(state, [batch for *_, batch in micro_batches], settings)
+        norm = nn.utils.clip_grad_norm_(state.model.parameters(), settings.clip_norm or math.inf)
+        state.optimizer.step()
+        state.optimizer.zero_grad(set_to_none=True)
+        progress.advance(epoch, batch, pieces, *stopwatch.lap())
+        loss_average.add(nll, pieces)
 
-        # now and then: say how it goes (.item() waits for the device)
-        if progress.update % settings.log_every == 0 or progress.update == job.last:
-            _check(norm, progress)
-            rate = job.optimizer.param_groups[0]["lr"]
-            observer.log(progress, {**window.close(), "train/grad_norm": norm.item(), "learning_rate": rate})
+        # log (.item() synchronises with the device)
+        if progress.update % settings.log_every == 0 or progress.update == state.budget.last_update:
+            _require_finite_gradient(norm, progress)
+            rate = state.optimizer.param_groups[0]["lr"]
+            callbacks.log(
+                progress, {**loss_average.mean_and_reset(), "train/grad_norm": norm.item(), "learning_rate": rate}
+            )
 
-        # more rarely: keep these weights; measure, and keep the result
+        # keep weights, validate, save
         if settings.keep_every and progress.update % settings.keep_every == 0:
-            _check(norm, progress)
-            observer.keep(progress)
-            watch.lap()
-        due = progress.update % settings.validate_every == 0 or bool(settings.ending(progress, job.last))
-        stop = observer.stop_requested()
+            _require_finite_gradient(norm, progress)
+            callbacks.keep(progress)
+            stopwatch.lap()
+        due = progress.update % settings.validate_every == 0 or bool(end_reason(settings, state.budget, progress))
+        stop = callbacks.stop_requested()
         if due or stop or time.perf_counter() - saved > 60 * settings.save_minutes:
-            _check(norm, progress)
+            _require_finite_gradient(norm, progress)
             if due:
-                observer.validate(progress)
-            observer.save(progress)
+                callbacks.validate(progress)
+            callbacks.save(progress)
             saved = time.perf_counter()
-            watch.lap()  # what is no training is not counted as such
+            stopwatch.lap()  # validation and saving do not count as training time
         if stop:
             return INTERRUPTED
-    return settings.ending(progress, job.last)
+    return end_reason(settings, state.budget, progress)
 
 
-def _check(norm: Tensor, progress: Progress) -> None:
-    """UserError where the gradient is no number any more, so that no such weights are ever saved."""
+def _require_finite_gradient(norm: Tensor, progress: Progress) -> None:
+    """UserError where the gradient is NaN or infinite, so that such weights are never saved."""
     if not math.isfinite(norm.item()):
         raise UserError(
             f"the gradient norm is {norm.item()} at update {progress.update}: the training has diverged; "
             f"lower optimizer.lr or raise schedule.warmup_updates (the last checkpoint is kept)"
         )
+
+
+class CostEstimate(NamedTuple):
+    """Time of an update of average size; memory at the largest batch."""
+
+    seconds_per_update: float
+    peak_bytes: int
+
+
+def estimate_cost(state: TrainState, pairs: EncodedPairs, epoch: int, settings: TrainingSettings) -> CostEstimate:
+    """Forward and backward on the largest and on a median batch; weights and random state are left unchanged."""
+    plan = state.batches.plan(epoch)
+    order = np.argsort(plan.sizes)
+    with torch.random.fork_rng():
+        state.model.train()
+        for index in (order[-1], order[len(order) // 2]):
+            start = time.perf_counter()
+            accumulate_gradients(state, [collate(pairs, plan[index])], settings)
+            seconds = time.perf_counter() - start
+    state.model.zero_grad(set_to_none=True)
+    optimizer_bytes = 2 * sum(p.numel() * p.element_size() for p in state.model.parameters())
+    if state.device.startswith("cuda"):
+        return CostEstimate(seconds * settings.accumulate, torch.cuda.max_memory_allocated() + optimizer_bytes)
+    return CostEstimate(seconds * settings.accumulate, psutil.Process().memory_info().rss + optimizer_bytes)

@@ -32,11 +32,11 @@ class _SmoothedNll(torch.autograd.Function):
     @staticmethod
     def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor, None, None]:
         logits, target, normaliser = ctx.saved_tensors
-        slope = (logits.float() - normaliser[:, None]).exp_()
+        grad_logits = (logits.float() - normaliser[:, None]).exp_()
         if ctx.smoothing:
-            slope -= ctx.smoothing / logits.shape[1]
-        slope[torch.arange(len(target), device=target.device), target] -= 1 - ctx.smoothing
-        return (slope * grads[0]).to(logits.dtype), None, None
+            grad_logits -= ctx.smoothing / logits.shape[1]
+        grad_logits[torch.arange(len(target), device=target.device), target] -= 1 - ctx.smoothing
+        return (grad_logits * grads[0]).to(logits.dtype), None, None
 
 
 def nll_sums(logits: Tensor, target: Tensor, smoothing: float = 0.0) -> tuple[Tensor, Tensor]:
@@ -48,13 +48,13 @@ def nll_sums(logits: Tensor, target: Tensor, smoothing: float = 0.0) -> tuple[Te
     return smoothed, nll
 
 
-def backward(
+def backward_in_chunks(
     project: Callable[[Tensor], Tensor], features: Tensor, target: Tensor, pad_id: int, smoothing: float, divisor: int
 ) -> Tensor:
     """Backpropagate the loss of (B, T, D) features against (B, T) target, divided by `divisor`; returns the NLL sum.
 
     Padding positions are left out before the projection, and each chunk's logits are freed before the next
-    chunk's are made, so memory does not grow with B * T * V.
+    chunk's are computed, so memory does not grow with B * T * V.
     """
     real = target != pad_id
     targets = target[real]  # (N,)
@@ -71,7 +71,7 @@ def backward(
 
 
 @torch.no_grad()
-def evaluate(project: Callable[[Tensor], Tensor], features: Tensor, target: Tensor, pad_id: int) -> Tensor:
+def summed_nll(project: Callable[[Tensor], Tensor], features: Tensor, target: Tensor, pad_id: int) -> Tensor:
     """The NLL sum of (B, T, D) features against (B, T) target, without gradients."""
     real = target != pad_id
     targets, inputs = target[real], features[real]

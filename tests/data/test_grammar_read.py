@@ -8,12 +8,10 @@ import pytest
 
 from nmt.data.corpus import Pair
 from nmt.data.grammar import GrammarCorpus
-from nmt.data.grammar.clauses import Want, main_clause
-from nmt.data.grammar.making import THINGS, clause_about, make_clause
-from nmt.data.grammar.nouns import NOUN, Noun
-from nmt.data.grammar.phrases import NounPhrase, Wish, noun_phrase
-from nmt.data.grammar.subjects import PERSONS, make_subject
-from nmt.data.grammar.tokens import to_pair
+from nmt.data.grammar.clause_parts import ClauseSpec, main_clause
+from nmt.data.grammar.clauses import PERSONS, THINGS, clause_about, make_clause, make_subject
+from nmt.data.grammar.lexicon import NOUN, Noun
+from nmt.data.grammar.phrases import NounPhrase, NounPhraseSpec, noun_phrase, to_pair
 
 PEOPLE = {form: noun for noun in PERSONS for form in (noun.en, noun.en_plural) if form}
 
@@ -26,12 +24,12 @@ def pairs() -> list[Pair]:
 def subject(rng: Random, noun: Noun, determiner: str) -> NounPhrase:
     """A subject about a noun that starts with this word."""
     while True:
-        np = noun_phrase(rng, noun, Wish("nom", only="any subject"))
+        np = noun_phrase(rng, noun, NounPhraseSpec("nom", only="any subject"))
         if np.phrase.en[0].text == determiner:
             return np
 
 
-def clauses(determiner: str, want: Want, times: int = 6_000) -> list[Pair]:
+def clauses(determiner: str, want: ClauseSpec, times: int = 6_000) -> list[Pair]:
     """Clauses about `determiner` man."""
     rng = Random(11)
     man = NOUN["man"]
@@ -39,25 +37,27 @@ def clauses(determiner: str, want: Want, times: int = 6_000) -> list[Pair]:
 
 
 def test_every_man_never_sleeps_is_not_said() -> None:
-    made = clauses("every", Want("present", detail=0.9))
+    made = clauses("every", ClauseSpec("present", detail=0.9))
     assert not [pair for pair in made if "never" in pair.source.split() or "nie" in pair.target.split()]
     assert any("often" in pair.source.split() for pair in made)
 
 
 def test_no_man_sometimes_sleeps_is_not_said() -> None:
-    made = clauses("no", Want("present", detail=0.9))
+    made = clauses("no", ClauseSpec("present", detail=0.9))
     assert not [pair for pair in made if {"sometimes", "never", "manchmal"} & set(pair.source.split())]
     assert any("often" in pair.source.split() for pair in made)
 
 
 def test_no_man_sees_some_birds_is_not_said_but_many_birds_is() -> None:
-    made = {word for pair in clauses("no", Want("past", detail=0.4)) for word in pair.source.split()}
+    made = {word for pair in clauses("no", ClauseSpec("past", detail=0.4)) for word in pair.source.split()}
     assert "some" not in made
     assert {"two", "three", "many"} <= made
 
 
 def test_never_waits_for_some_men_is_not_said() -> None:
-    made = [pair for pair in clauses("the", Want("present", detail=0.9), 20_000) if "never" in pair.source.split()]
+    made = [
+        pair for pair in clauses("the", ClauseSpec("present", detail=0.9), 20_000) if "never" in pair.source.split()
+    ]
     assert any(re.search(r"never \w+ (\w+ )?(for|of|with) (many|two|three) ", pair.source) for pair in made)
     assert not [pair for pair in made if "some" in pair.source.split()]
 
@@ -67,7 +67,7 @@ def test_nobody_must_is_never_kein_mann_muss() -> None:
 
     def begins(tense: str) -> set[str]:
         rng = Random(5)
-        subjects = (make_subject(rng, Want(tense, negation=0.5))[0] for _ in range(3_000))
+        subjects = (make_subject(rng, ClauseSpec(tense, negation=0.5))[0] for _ in range(3_000))
         return {np.phrase.en[0].text for np in subjects}
 
     assert "no" not in begins("must")
@@ -91,9 +91,9 @@ def test_one_clause_names_nobody_as_both_who_acts_and_whom_it_is_done_to(tense: 
     """Neither `my mother gives my mother a book` nor `the doctor and my mother love my mother`: that is herself."""
     rng = Random(3)
     for _ in range(12_000):
-        np, noun = make_subject(rng, Want(tense, detail=1.0))
+        np, noun = make_subject(rng, ClauseSpec(tense, detail=1.0))
         acting = people(" ".join(word.text for word in np.phrase.en))
-        pair = to_pair(main_clause(clause_about(rng, Want(tense, detail=0.5), np, noun)))
+        pair = to_pair(main_clause(clause_about(rng, ClauseSpec(tense, detail=0.5), np, noun)))
         named = people(pair.source)
         assert all(named.count(one) == acting.count(one) for one in acting), pair.source
 
@@ -101,7 +101,7 @@ def test_one_clause_names_nobody_as_both_who_acts_and_whom_it_is_done_to(tense: 
 def test_a_state_counts_when_two_clauses_are_kept_apart() -> None:
     """Neither `my mother is sick because my mother ...` nor `das Kind war traurig, weil sie ...`."""
     rng = Random(9)
-    deeds = Want("past", time=False, kinds="lasting point once")
+    deeds = ClauseSpec("past", time=False, kinds="lasting point once")
     neuter = 0
     for _ in range(6_000):
         first = make_clause(rng, deeds._replace(kinds="be lasting"))

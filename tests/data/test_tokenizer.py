@@ -4,8 +4,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from nmt.data.tokenizer import BOS, EOS, PAD, UNK, Tokenizer, TokenizerSettings, train_tokenizer
+from nmt.data.tokenizer import BOS, EOS, PAD, UNK, Tokenizer, train_tokenizer
 from nmt.errors import ConfigError, UserError
+from nmt.training_settings import TokenizerSettings
 
 LINES = [f"the man number {i} sees the dog {i % 17} near the house" for i in range(400)]
 THREE = ["the dog sleeps", "a cat runs", "we eat"]
@@ -14,7 +15,7 @@ INVISIBLE = [" ", "\t", "\u00a0", "\u3000", "\u200b", "\ufeff", "\u200e", "\u258
 
 
 def train(lines: list[str], normalises: bool = False, **changes: object) -> Tokenizer:
-    return train_tokenizer(lines, TokenizerSettings(**{"vocab_size": 310, **changes}), normalises)  # type: ignore[arg-type]
+    return train_tokenizer(lines, TokenizerSettings.defaults(**{"vocab_size": 310, **changes}), normalises)  # type: ignore[arg-type]
 
 
 SOURCE, TARGET = train(LINES, normalises=True), train(LINES + ODD, shrink=True, vocab_size=8000)

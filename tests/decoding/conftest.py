@@ -1,4 +1,4 @@
-"""Untrained systems between tokenizers learned from a handful of lines: whatever a line holds, they go through."""
+"""Untrained systems between tokenizers learned from a handful of lines."""
 
 import copy
 from functools import cache
@@ -10,8 +10,9 @@ from hydra import compose, initialize_config_dir
 from hydra.utils import instantiate
 from omegaconf import OmegaConf
 
-from nmt.data.tokenizer import PAD, Tokenizer, TokenizerSettings, train_tokenizer
+from nmt.data.tokenizer import PAD, Tokenizer, train_tokenizer
 from nmt.decoding.translator import Translator
+from nmt.training_settings import TokenizerSettings
 
 CONF = Path(__file__).resolve().parents[2] / "conf"
 SYSTEMS = ["rnn", "bahdanau", "luong", "transformer"]
@@ -33,7 +34,7 @@ TARGETS = [
 
 @cache
 def tokenizers() -> tuple[Tokenizer, Tokenizer]:
-    settings = TokenizerSettings(vocab_size=310, shrink=True)
+    settings = TokenizerSettings.defaults(vocab_size=310, shrink=True)
     return train_tokenizer(SOURCES, settings, normalises=True), train_tokenizer(TARGETS, settings, normalises=False)
 
 
@@ -43,8 +44,8 @@ def untrained(system: str) -> Translator:
     source, target = tokenizers()
     with initialize_config_dir(str(CONF), version_base=None):
         cfg = compose("train", overrides=["data=text", f"experiment={system}", "size.embedding=32"])
-    make = instantiate(OmegaConf.to_container(cfg.model, resolve=True))
-    model = make(src_vocab_size=source.vocab_size, tgt_vocab_size=target.vocab_size, pad_id=PAD)
+    build = instantiate(OmegaConf.to_container(cfg.model, resolve=True))
+    model = build(src_vocab_size=source.vocab_size, tgt_vocab_size=target.vocab_size, pad_id=PAD)
     return Translator(model.eval(), source, target, LONGEST)
 
 

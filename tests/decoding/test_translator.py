@@ -6,11 +6,12 @@ import pytest
 import torch
 
 from nmt.data.tokenizer import BOS, EOS
-from nmt.decoding.search import SearchSettings, search
+from nmt.decoding.beam_search import search
 from nmt.decoding.translator import Translator
 from nmt.errors import UserError
+from nmt.settings import SearchSettings
 
-SHORT = SearchSettings(max_ratio=0.5, max_extra=7)
+SHORT = SearchSettings.defaults(max_ratio=0.5, max_extra=7)
 INVISIBLE = ["", " ", "\t", "\u00a0", "\u3000", "\u200b", "\ufeff", "\u200e", "\u2581", " \u2581 \u200b", "\r"]
 ODD = [
     "a \u2581 b",
@@ -35,9 +36,9 @@ def is_one_clean_line(text: str) -> bool:
     return not any(ord(c) < 32 or 127 <= ord(c) < 160 or c in "\u2028\u2029\u2581\ufffd" for c in text)
 
 
-def test_lines_that_only_look_empty_give_empty_lines_and_never_reach_the_model(translator: Translator):
+def test_lines_without_pieces_give_empty_lines_and_never_reach_the_model(translator: Translator):
     def refuse(src: torch.Tensor) -> None:
-        raise AssertionError("the model was asked")
+        raise AssertionError("the model was called")
 
     translator.model = type("Refusing", (torch.nn.Module,), {"encode": staticmethod(refuse)})()
     assert translator.translate(INVISIBLE) == [""] * len(INVISIBLE)
@@ -69,9 +70,9 @@ def mixed_lines(count: int) -> list[str]:
     return ["1.", "the old dog sleeps", "a", "", *lines, "the man sees the dog and " * 12]
 
 
-def test_neither_batch_nor_order_changes_a_bit_of_any_translation(translator: Translator):
+def test_neither_batch_nor_order_changes_any_score_or_translation(translator: Translator):
     lines = mixed_lines(9)
-    settings = [SearchSettings(n_best=3, max_ratio=0.5, max_extra=11, batch=batch) for batch in (1, 2, 64)]
+    settings = [SearchSettings.defaults(n_best=3, max_ratio=0.5, max_extra=11, batch=batch) for batch in (1, 2, 64)]
     expected = translator.hypotheses(lines, settings[0])
     for other in settings[1:]:
         assert translator.hypotheses(lines, other) == expected
@@ -81,11 +82,11 @@ def test_neither_batch_nor_order_changes_a_bit_of_any_translation(translator: Tr
     assert shuffled == [expected[index] for index in order]
 
 
-def test_the_best_of_five_is_the_one_and_no_text_comes_twice(translator: Translator):
+def test_n_best_texts_are_distinct_and_begin_with_the_best(translator: Translator):
     lines = mixed_lines(7)
-    one = translator.hypotheses(lines, SearchSettings(n_best=1, max_ratio=0.5, max_extra=11))
-    five = translator.hypotheses(lines, SearchSettings(n_best=5, max_ratio=0.5, max_extra=11))
-    for line, best, hypotheses in zip(lines, one, five, strict=True):
+    best_only = translator.hypotheses(lines, SearchSettings.defaults(n_best=1, max_ratio=0.5, max_extra=11))
+    five_best = translator.hypotheses(lines, SearchSettings.defaults(n_best=5, max_ratio=0.5, max_extra=11))
+    for line, best, hypotheses in zip(lines, best_only, five_best, strict=True):
         scores = [hypothesis.score for hypothesis in hypotheses]
         assert hypotheses[0] == best[0]
         assert len(hypotheses) == (5 if line else 1)
@@ -95,7 +96,7 @@ def test_the_best_of_five_is_the_one_and_no_text_comes_twice(translator: Transla
 
 def test_a_log_probability_is_that_of_teacher_forcing(translator: Translator):
     src = torch.tensor([[*translator.source.encode("the old dog"), EOS]])
-    for candidate in search(translator.model, src, SearchSettings(n_best=5, max_extra=9)):
+    for candidate in search(translator.model, src, SearchSettings.defaults(n_best=5, max_extra=9)):
         for ids, _, log_prob, _ in candidate:
             features = translator.model(src, torch.tensor([[BOS, *ids]]))
             scores = translator.model.project(features).log_softmax(-1)[0]
@@ -113,51 +114,53 @@ def test_a_beam_of_one_is_an_argmax_at_each_step(translator: Translator):
             ids.append(int(logits.argmax()))
             if ids[-1] == EOS:
                 break
-    [[candidate]] = search(translator.model, src, SearchSettings(beam=1, max_ratio=0, max_extra=13))
+    [[candidate]] = search(translator.model, src, SearchSettings.defaults(beam=1, max_ratio=0, max_extra=13))
     assert candidate.ids == [piece for piece in ids if piece != EOS]
 
 
 def test_a_beam_wider_than_the_vocabulary_works(bahdanau: Translator):
-    [hypotheses] = bahdanau.hypotheses(["a"], SearchSettings(beam=600, n_best=600, max_ratio=0, max_extra=2))
-    assert len(hypotheses) > 128  # many a byte alone spells nothing
+    [hypotheses] = bahdanau.hypotheses(["a"], SearchSettings.defaults(beam=600, n_best=600, max_ratio=0, max_extra=2))
+    assert len(hypotheses) > 128  # fewer than 600: many single bytes spell no text
     assert all(hypothesis.score > float("-inf") for hypothesis in hypotheses)
 
 
-def test_long_lines_are_split_translated_in_parts_and_put_together(bahdanau: Translator):
-    settings = SearchSettings(beam=2, max_ratio=0, max_extra=2)
+def test_long_lines_are_split_translated_in_parts_and_joined(bahdanau: Translator):
+    settings = SearchSettings.defaults(beam=2, max_ratio=0, max_extra=2)
     sentence = "the old dog sleeps near the house. "
     lines = ["a", sentence * 40, "b" * 20_000, "http://example.org/?q=" + "x%20" * 300, "\U0001f600" * 97]
-    found = [hypotheses[0] for hypotheses in bahdanau.hypotheses(lines, settings)]
-    assert found[0].source_split == 1
-    assert all(hypothesis.source_split > 2 for hypothesis in found[1:])
-    assert all(is_one_clean_line(hypothesis.text) for hypothesis in found)
+    best = [hypotheses[0] for hypotheses in bahdanau.hypotheses(lines, settings)]
+    assert best[0].source_split == 1
+    assert all(hypothesis.source_split > 2 for hypothesis in best[1:])
+    assert all(is_one_clean_line(hypothesis.text) for hypothesis in best)
     part = bahdanau.translate([sentence], settings)[0]
-    assert part in found[1].text or found[1].source_split < 40
+    assert part in best[1].text or best[1].source_split < 40
 
 
-def test_scores_of_a_line_in_parts_do_not_rise_either(bahdanau: Translator):
-    settings = SearchSettings(beam=4, n_best=4, max_ratio=0, max_extra=5)
+def test_hypotheses_of_a_line_in_parts_are_sorted_by_score(bahdanau: Translator):
+    settings = SearchSettings.defaults(beam=4, n_best=4, max_ratio=0, max_extra=5)
     [hypotheses] = bahdanau.hypotheses(["the old dog sleeps near the house. " * 9], settings)
     scores = [hypothesis.score for hypothesis in hypotheses]
     assert len(hypotheses) == 4
     assert scores == sorted(scores, reverse=True)
 
 
-def test_capped_outputs_are_those_with_as_many_pieces_as_allowed(translator: Translator):
+def test_capped_outputs_are_those_of_the_maximum_length(translator: Translator):
     translator.text = lambda ids: str(len(ids))  # type: ignore[method-assign]
-    for hypotheses in translator.hypotheses(["the dog", "a"], SearchSettings(n_best=5, max_ratio=0, max_extra=17)):
+    for hypotheses in translator.hypotheses(
+        ["the dog", "a"], SearchSettings.defaults(n_best=5, max_ratio=0, max_extra=17)
+    ):
         assert all(hypothesis.capped == (hypothesis.text == "17") for hypothesis in hypotheses)
 
 
-def test_a_model_of_no_numbers_is_a_clear_error(bahdanau: Translator):
+def test_scores_that_are_not_finite_are_a_clear_error(bahdanau: Translator):
     model = bahdanau.model
 
     class Broken(torch.nn.Module):
         encode = staticmethod(model.encode)
         start = staticmethod(model.start)
 
-        def step(self, *given):
-            logits, state = model.step(*given)
+        def step(self, *arguments):
+            logits, state = model.step(*arguments)
             return logits * torch.nan, state
 
     bahdanau.model = Broken()  # type: ignore[assignment]
@@ -165,27 +168,27 @@ def test_a_model_of_no_numbers_is_a_clear_error(bahdanau: Translator):
         bahdanau.translate(["the dog"])
 
 
-def test_a_training_model_is_a_training_model_again_after_translating(bahdanau: Translator):
+def test_translating_restores_training_mode(bahdanau: Translator):
     bahdanau.model.train()
     bahdanau.translate(["the dog"], SHORT)
     assert bahdanau.model.training
     bahdanau.model.eval()
 
 
-def test_attention_is_a_row_of_weights_for_each_piece_and_the_end(translator: Translator):
-    found = translator.attention("the old dog", "der Hund")
-    if found is None:
+def test_an_attention_map_has_a_row_for_each_target_piece_and_the_end(translator: Translator):
+    attention_map = translator.attention("the old dog", "der Hund")
+    if attention_map is None:
         return
     source, target = translator.source.encode("the old dog"), translator.target.encode("der Hund")
-    layers, _, rows, columns = found.weights.shape
+    layers, _, rows, columns = attention_map.weights.shape
     assert layers >= 1
     assert (rows, columns) == (len(target) + 1, len(source) + 1)
-    assert found.source_pieces == [*translator.source.pieces(source), "</s>"]
-    assert found.target_pieces == [*translator.target.pieces(target), "</s>"]
-    torch.testing.assert_close(found.weights.sum(-1), torch.ones(found.weights.shape[:-1]))
+    assert attention_map.source_pieces == [*translator.source.pieces(source), "</s>"]
+    assert attention_map.target_pieces == [*translator.target.pieces(target), "</s>"]
+    torch.testing.assert_close(attention_map.weights.sum(-1), torch.ones(attention_map.weights.shape[:-1]))
 
 
-def test_only_the_system_without_attention_has_none_to_show(translator: Translator, request):
+def test_only_the_system_without_attention_has_no_attention_map(translator: Translator, request):
     has_none = translator.attention("the dog") is None
     assert has_none == ("rnn" in request.node.name)
 

@@ -10,8 +10,9 @@ from sacrebleu.metrics import BLEU
 
 from nmt.errors import ConfigError
 from nmt.evaluation import bootstrap
-from nmt.evaluation.bootstrap import Bootstrap, bleu_interval, bleu_of_sums, resampled_sums
+from nmt.evaluation.bootstrap import bleu_interval, bleu_of_sums, resampled_sums
 from nmt.evaluation.metrics import statistics
+from nmt.settings import BootstrapSettings
 
 
 def noisy_corpus(lines: int) -> tuple[list[str], list[str]]:
@@ -29,7 +30,9 @@ def noisy_corpus(lines: int) -> tuple[list[str], list[str]]:
 def test_the_half_width_is_that_of_sacrebleu_confidence(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("SACREBLEU_SEED", raising=False)
     hypotheses, references = noisy_corpus(61)
-    low, high = bleu_interval(statistics(hypotheses, [references], ter=False).bleu, Bootstrap(resamples=200))
+    low, high = bleu_interval(
+        statistics(hypotheses, [references], ter=False).bleu, BootstrapSettings.defaults(resamples=200)
+    )
     theirs = BLEU().corpus_score(hypotheses, [references], n_bootstrap=200)
     assert (high - low) / 2 == pytest.approx(theirs._ci, abs=1e-6)
 
@@ -37,18 +40,18 @@ def test_the_half_width_is_that_of_sacrebleu_confidence(monkeypatch: pytest.Monk
 def test_the_interval_covers_the_score_and_is_the_same_again() -> None:
     hypotheses, references = noisy_corpus(101)
     rows = statistics(hypotheses, [references], ter=False).bleu
-    low, high = bleu_interval(rows, Bootstrap())
+    low, high = bleu_interval(rows, BootstrapSettings.defaults())
     assert low < bleu_of_sums(rows.sum(axis=0, keepdims=True).astype(float))[0] < high
-    assert (low, high) == bleu_interval(rows, Bootstrap())
-    assert (low, high) != bleu_interval(rows, Bootstrap(seed=2))
+    assert (low, high) == bleu_interval(rows, BootstrapSettings.defaults())
+    assert (low, high) != bleu_interval(rows, BootstrapSettings.defaults(seed=2))
 
 
 def test_resamples_do_not_depend_on_how_many_are_held_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
     hypotheses, references = noisy_corpus(13)
     rows = statistics(hypotheses, [references], ter=False).bleu
-    whole = resampled_sums(rows, Bootstrap(resamples=47))
-    monkeypatch.setattr(bootstrap, "CELLS", 13 * 5)
-    assert (resampled_sums(rows, Bootstrap(resamples=47)) == whole).all()
+    whole = resampled_sums(rows, BootstrapSettings.defaults(resamples=47))
+    monkeypatch.setattr(bootstrap, "MAX_CELLS", 13 * 5)
+    assert (resampled_sums(rows, BootstrapSettings.defaults(resamples=47)) == whole).all()
 
 
 @given(st.lists(st.tuples(*[st.integers(0, 9)] * 10), min_size=1, max_size=7))
@@ -64,4 +67,4 @@ def test_the_vectorised_formula_is_sacrebleus(rows: list[tuple[int, ...]]) -> No
 @pytest.mark.parametrize("resamples", [39, 0, -1, 1.5])
 def test_a_useless_number_of_resamples_is_refused(resamples: float) -> None:
     with pytest.raises(ConfigError, match=r"bootstrap\.resamples"):
-        Bootstrap(resamples=resamples)  # type: ignore[arg-type]
+        BootstrapSettings.defaults(resamples=resamples)  # type: ignore[arg-type]

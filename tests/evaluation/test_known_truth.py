@@ -5,15 +5,15 @@ import json
 import pytest
 
 from scripts.known_truth import (
-    PLACE,
+    OUTPUT,
     Population,
     interval_of_bleu,
     interval_of_interaction,
+    markdown,
     no_difference,
-    page,
 )
 
-FOUND = json.loads((PLACE / "known_truth.json").read_text(encoding="utf-8"))
+FOUND = json.loads((OUTPUT / "known_truth.json").read_text(encoding="utf-8"))
 
 
 @pytest.fixture(scope="module")
@@ -22,7 +22,7 @@ def population() -> Population:
 
 
 def test_the_page_shows_what_was_measured() -> None:
-    assert (PLACE / "known_truth.md").read_text(encoding="utf-8") == page(FOUND)
+    assert (OUTPUT / "known_truth.md").read_text(encoding="utf-8") == markdown(FOUND)
 
 
 @pytest.mark.parametrize("row", FOUND["bleu"] + FOUND["interaction"], ids=lambda row: f"{row['n']} sentences")

@@ -10,8 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from sacrebleu.metrics import BLEU, CHRF, TER
 
+from nmt.evaluation.evaluation_report import score_translations
 from nmt.evaluation.metrics import bleu_of, chrf_of, corpus_bleu, statistics, ter_of, tokenization
-from nmt.evaluation.scores import score
 
 HYPOTHESES = ["the cat sat on the mat today", "wrong words here now", "more wrong words again"]
 FIRST = ["the cat sat on the mat today", "a small dog ran home", "two birds sing in trees"]
@@ -26,7 +26,7 @@ def test_one_reference_gives_the_known_score() -> None:
 
 
 def test_a_second_reference_is_in_the_signature_and_transposed_lists_would_be_noticed() -> None:
-    result = score(HYPOTHESES, [FIRST, SECOND])
+    result = score_translations(HYPOTHESES, [FIRST, SECOND])
     assert "nrefs:2" in result.metrics["bleu"]["signature"]
     assert result.metrics["bleu"]["score"] == BLEU().corpus_score(HYPOTHESES, [FIRST, SECOND]).score
     assert result.metrics["bleu"]["score"] < 100
@@ -36,7 +36,7 @@ def test_a_second_reference_is_in_the_signature_and_transposed_lists_would_be_no
 @settings(max_examples=60, deadline=None)
 def test_every_metric_is_that_of_sacrebleu(triples: list[tuple[str, str, str]]) -> None:
     hypotheses, *references = (list(column) for column in zip(*triples, strict=True))
-    metrics = score(hypotheses, references).metrics
+    metrics = score_translations(hypotheses, references).metrics
     expected = BLEU().corpus_score(hypotheses, references)
     assert metrics["bleu"]["score"] in (None, min(100.0, expected.score))
     assert metrics["bleu"]["precisions"] == expected.precisions
@@ -46,27 +46,27 @@ def test_every_metric_is_that_of_sacrebleu(triples: list[tuple[str, str, str]]) 
 
 
 def test_a_perfect_score_is_100_and_no_more() -> None:
-    metrics = score(FIRST, [FIRST]).metrics
+    metrics = score_translations(FIRST, [FIRST]).metrics
     assert (metrics["bleu"]["score"], metrics["chrf"]["score"], metrics["ter"]["score"]) == (100, 100, 0)
     assert BLEU().corpus_score(FIRST, [FIRST]).score > 100
 
 
 def test_an_empty_reference_is_scored_as_sacrebleu_scores_it_and_named() -> None:
-    result = score(["the cat sat on the mat", "a dog ran"], [["the cat sat on the mat", ""]])
+    result = score_translations(["the cat sat on the mat", "a dog ran"], [["the cat sat on the mat", ""]])
     assert result.metrics["bleu"]["score"] == pytest.approx(78.56, abs=0.005)
     assert result.metrics["bleu"]["length_ratio"] == 1.5
     assert any("1 of 2 references is empty: line 2" in warning for warning in result.warnings)
 
 
 def test_empty_hypotheses_score_0_without_an_interval() -> None:
-    metrics = score(["", ""], [["we see five words here", "and four words here"]]).metrics
+    metrics = score_translations(["", ""], [["we see five words here", "and four words here"]]).metrics
     assert metrics["bleu"]["score"] == 0
     assert metrics["bleu"]["interval"] is None
     assert metrics["ter"]["score"] == 100
 
 
 def test_perfect_two_word_lines_have_no_bleu_and_are_told_why() -> None:
-    result = score(["guten Tag"] * 11, [["guten Tag"] * 11], ["good day"] * 11)
+    result = score_translations(["guten Tag"] * 11, [["guten Tag"] * 11], ["good day"] * 11)
     bleu = result.metrics["bleu"]
     assert bleu["score"] is None
     assert bleu["interval"] is None
@@ -96,11 +96,11 @@ def test_japanese_without_mecab_is_counted_in_characters_and_told_so(monkeypatch
 
 def test_chinese_against_itself_is_100_with_its_tokenizer_and_a_warning_without() -> None:
     lines = ["我们今天去公园散步。", "他昨天买了一本新书。"]
-    known = score(lines, [lines], language="zh")
+    known = score_translations(lines, [lines], language="zh")
     assert known.metrics["bleu"]["score"] == 100
     assert "tok:zh" in known.metrics["bleu"]["signature"]
     assert known.warnings == []
-    assert any("target_language=zh" in warning for warning in score(lines, [lines]).warnings)
+    assert any("target_language=zh" in warning for warning in score_translations(lines, [lines]).warnings)
 
 
 def test_subsets_of_the_rows_score_as_the_subsets_of_the_text() -> None:

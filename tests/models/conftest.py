@@ -1,4 +1,4 @@
-"""Each model for each test, fresh from `tiny.py`."""
+"""Fixtures: the tiny models of `tiny.py`, a fresh copy for each test."""
 
 import copy
 from collections.abc import Callable
@@ -17,5 +17,5 @@ def build() -> Callable[..., Seq2Seq]:
 
 @pytest.fixture(params=[*VARIANTS, *(pytest.param(name, marks=pytest.mark.slow) for name in SLOW_VARIANTS)])
 def model(request: pytest.FixtureRequest) -> Seq2Seq:
-    """Every system in every shape, in float64 and evaluation mode."""
+    """Every configured variant of every system, in float64 and evaluation mode."""
     return copy.deepcopy(build_tiny(request.param)).double().eval()

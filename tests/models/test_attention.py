@@ -7,7 +7,6 @@ from torch.autograd import gradcheck
 from torch.testing import assert_close
 
 from nmt.errors import ConfigError, UserError
-from nmt.models.additive import additive_scores, additive_scores_explicit
 from nmt.models.attention import (
     Additive,
     Attention,
@@ -18,6 +17,8 @@ from nmt.models.attention import (
     Location,
     Memory,
     ScaledDot,
+    additive_scores,
+    additive_scores_explicit,
 )
 
 B, T, S, D, E, A = 2, 3, 5, 7, 11, 13
@@ -54,9 +55,9 @@ def test_additive_is_v_tanh_of_the_sum_of_query_and_state():
 def test_additive_is_the_plain_concat():
     attention = Additive(query_size=D, encoder_size=E, size=A).double()
     query, memory = randn(B, T, D), memory_for(attention, E)
-    both = torch.cat([query[:, :, None].expand(B, T, S, D), memory.states[:, None].expand(B, T, S, E)], dim=-1)
+    pairs = torch.cat([query[:, :, None].expand(B, T, S, D), memory.states[:, None].expand(B, T, S, E)], dim=-1)
     joined = torch.cat([attention.W.weight, attention.U.weight], dim=1)
-    check(attention, query, memory, torch.tanh(both @ joined.T) @ attention.v)
+    check(attention, query, memory, torch.tanh(pairs @ joined.T) @ attention.v)
 
 
 def test_dot_is_the_dot_product():
@@ -77,13 +78,13 @@ def test_general_has_a_matrix_between_query_and_state():
     check(attention, query, memory, torch.einsum("btd,de,bse->bts", query, attention.W.weight, memory.states))
 
 
-def test_location_weighs_places_by_the_query_alone():
+def test_location_weights_depend_on_the_query_alone():
     attention = Location(query_size=D, encoder_size=E, max_pieces=6).double()
     query, memory = randn(B, T, D), memory_for(attention, E)
     check(attention, query, memory, torch.einsum("btd,sd->bts", query, attention.W.weight[:S]))
 
 
-def test_location_has_no_weights_past_its_table_and_says_what_to_do():
+def test_location_refuses_a_source_longer_than_its_table():
     attention = Location(query_size=D, encoder_size=E, max_pieces=3).double()
     query, memory = randn(B, T, D), memory_for(attention, E)
     with pytest.raises(UserError, match=r"3 source pieces, and a sentence here has 4.*max_pieces.*max_src_pieces=3"):
@@ -94,33 +95,33 @@ def test_location_has_no_weights_past_its_table_and_says_what_to_do():
     assert weights[..., 4].eq(0).all()
 
 
-def test_fixed_context_gives_the_summary_whatever_is_asked():
+def test_fixed_context_is_the_summary_for_every_query():
     attention = FixedContext(query_size=D, encoder_size=E)
     memory = memory_for(attention, E)
     context, _ = attention(randn(B, T, D), memory)
     assert torch.equal(context, memory.summary[:, None].expand(B, T, E))
 
 
-def test_initial_state_only_gives_an_empty_context():
+def test_initial_state_only_has_an_empty_context():
     attention = InitialStateOnly(query_size=D, encoder_size=E)
     assert attention(randn(B, T, D), memory_for(attention, E))[0].shape == (B, T, 0)
 
 
 @pytest.mark.parametrize("kind", [Dot, ScaledDot])
-def test_a_dot_product_of_unequal_sizes_is_refused_with_a_way_out(kind):
-    with pytest.raises(ConfigError, match=r"7 numbers.*of 11.*attention=general"):
+def test_a_dot_product_of_unequal_sizes_is_refused_with_an_alternative(kind):
+    with pytest.raises(ConfigError, match=r"size 7 with encoder states of 11.*attention=general"):
         kind(query_size=D, encoder_size=E)
 
 
-def test_fast_additive_scores_and_gradients_equal_the_written_out_ones():
+def test_fused_additive_scores_and_gradients_equal_the_explicit_ones():
     inputs = [randn(B, T, A).requires_grad_(), randn(B, S, A).requires_grad_(), randn(A).requires_grad_()]
-    fast, explicit = additive_scores(*inputs), additive_scores_explicit(*inputs)
-    assert_close(fast, explicit)
+    fused, explicit = additive_scores(*inputs), additive_scores_explicit(*inputs)
+    assert_close(fused, explicit)
     upstream = randn(B, T, S)
-    for ours, theirs in zip(
-        torch.autograd.grad(fast, inputs, upstream), torch.autograd.grad(explicit, inputs, upstream), strict=True
+    for grad, expected in zip(
+        torch.autograd.grad(fused, inputs, upstream), torch.autograd.grad(explicit, inputs, upstream), strict=True
     ):
-        assert_close(ours, theirs)
+        assert_close(grad, expected)
 
 
 def test_additive_scores_pass_a_gradient_check():

@@ -1,11 +1,11 @@
-"""What training, search and the attention maps rely on: true of every system."""
+"""The contract of `Seq2Seq`, on which training, search and attention maps rely, for every system."""
 
 import pytest
 import torch
 from torch import Tensor, nn
 from torch.testing import assert_close
 
-from nmt.models.local import LocalP
+from nmt.models.local_attention import LocalP
 from nmt.models.seq2seq import Seq2Seq, reorder
 from nmt.run import choose_precision
 from tests.models.tiny import PRODUCT
@@ -49,9 +49,9 @@ def test_an_earlier_target_piece_changes_a_later_prediction(model):
 
 def test_every_source_piece_changes_the_prediction(model):
     reference = model(SRC, TGT_IN)
-    for place in range(4):
+    for position in range(4):
         changed = SRC.clone()
-        changed[0, place] = 14
+        changed[0, position] = 14
         assert not torch.allclose(model(changed, TGT_IN)[0], reference[0], rtol=0, atol=1e-9)
 
 
@@ -63,7 +63,7 @@ def test_target_padding_does_not_change_a_prediction(model):
     assert_close(model(SRC, padded(TGT_IN, 2))[:, :7], model(SRC, TGT_IN))
 
 
-def test_a_sentence_alone_gets_what_it_gets_in_a_batch(model):
+def test_a_sentence_alone_gets_the_same_features_as_in_a_batch(model):
     together = model(SRC, TGT_IN)
     for row in range(3):
         src, tgt_in = SRC[row : row + 1], TGT_IN[row : row + 1]
@@ -90,7 +90,7 @@ def test_step_leaves_state_and_memory_as_they_were(model):
     assert torch.equal(first, again)
 
 
-def test_reordered_sentences_go_on_as_if_they_had_been_there_from_the_start(model):
+def test_reordered_sentences_continue_as_if_they_had_been_in_the_batch_from_the_start(model):
     index = torch.tensor([2, 0, 0, 1])
     memory = model.encode(SRC)
     _, state = model.step(TGT_IN[:, 0], model.start(memory), memory)
@@ -101,8 +101,8 @@ def test_reordered_sentences_go_on_as_if_they_had_been_there_from_the_start(mode
 def test_every_tensor_of_memory_and_state_has_the_batch_first(model):
     memory = model.encode(SRC)
     state = model.start(memory)
-    for held in (memory, state, model.step(TGT_IN[:, 0], state, memory)[1]):
-        assert {tensor.size(0) for tensor in tensors(held)} == {3}
+    for nested in (memory, state, model.step(TGT_IN[:, 0], state, memory)[1]):
+        assert {tensor.size(0) for tensor in tensors(nested)} == {3}
 
 
 def tensors(state: object) -> list[Tensor]:
@@ -115,12 +115,12 @@ def tensors(state: object) -> list[Tensor]:
 def test_weights_sum_to_one_and_never_fall_on_padding(model):
     weights = model.weights(SRC, TGT_IN)
     if weights is None:
-        pytest.skip("this system does not look back at the source")
+        pytest.skip("this system has no attention")
     B, L, H, T, S = weights.shape
     assert (B, T, S) == (3, 7, 5)
     assert weights.movedim(4, 1)[SRC == 0].eq(0).all()
     total = weights.sum(dim=-1)
-    if any(isinstance(part, LocalP) for part in model.modules()):  # a Gaussian on top takes some away
+    if any(isinstance(part, LocalP) for part in model.modules()):  # times a Gaussian, not normalised again
         assert total.gt(0).all()
         assert total.le(1).all()
     else:
@@ -153,13 +153,13 @@ def test_gradients_reach_every_parameter(model):
         assert parameter.numel() == 0 or parameter.grad.any(), name
 
 
-def skip_what_refuses_bfloat16(model: Seq2Seq) -> None:
+def skip_if_bfloat16_is_unsupported(model: Seq2Seq) -> None:
     if any(isinstance(part, nn.LSTM) for part in model.modules()) and choose_precision("bf16", "cpu") != "bf16":
         pytest.skip("PyTorch's LSTM refuses bfloat16 on this processor, where trainings use fp32")
 
 
 def test_bfloat16_products_give_nearly_the_same_predictions(model):
-    skip_what_refuses_bfloat16(model)
+    skip_if_bfloat16_is_unsupported(model)
     model = model.float()
     expected = model.project(model(SRC, TGT_IN))
     with torch.autocast("cpu", dtype=torch.bfloat16):
@@ -170,8 +170,8 @@ def test_bfloat16_products_give_nearly_the_same_predictions(model):
     assert (stepped.float() - expected)[REAL].abs().max() < 0.1 * scale
 
 
-def test_bfloat16_gradients_point_the_same_way(model):
-    skip_what_refuses_bfloat16(model)
+def test_bfloat16_gradients_point_in_the_same_direction(model):
+    skip_if_bfloat16_is_unsupported(model)
     model = model.float()
 
     def gradient(enabled: bool) -> Tensor:
@@ -185,7 +185,7 @@ def test_bfloat16_gradients_point_the_same_way(model):
     assert similarity > 0.99
 
 
-def test_weights_come_back_under_the_same_names(model):
+def test_a_loaded_state_dict_restores_the_model(model):
     state = {name: tensor.clone() for name, tensor in model.state_dict().items()}
     expected = model(SRC, TGT_IN)
     with torch.no_grad():
@@ -216,7 +216,11 @@ def test_every_scorer_in_every_order_with_every_summary_keeps_the_contract(build
     [
         ("experiment=rnn", 10, 0),
         ("experiment=rnn attention=initial_state", 10, 0),
-        ("experiment=rnn attention=mean", 15, 0),  # the mean, and the backward reading's end for the start
+        (
+            "experiment=rnn attention=mean",
+            15,
+            0,
+        ),  # the mean; the initial state reads another vector
         ("experiment=rnn model.bridge=copy model.layers=2 model.cell=lstm", 40, 0),
         ("experiment=rnn model.bridge=copy model.summary=max", 20, 0),
         ("experiment=bahdanau", 0, 10),
@@ -225,5 +229,7 @@ def test_every_scorer_in_every_order_with_every_summary_keeps_the_contract(build
         ("experiment=transformer", 0, 6),
     ],
 )
-def test_the_numbers_that_reach_the_decoder_are_counted(build, variant: str, fixed: int, per_piece: int) -> None:
-    assert build(variant).carried() == (fixed, per_piece)
+def test_the_bottleneck_size_counts_the_numbers_that_reach_the_decoder(
+    build, variant: str, fixed: int, per_piece: int
+) -> None:
+    assert build(variant).bottleneck_size() == (fixed, per_piece)

@@ -1,4 +1,4 @@
-"""Picking sentences from states of any nesting."""
+"""Sentences are selected from states of any nesting."""
 
 from typing import NamedTuple
 
@@ -13,7 +13,7 @@ class Pair(NamedTuple):
     right: tuple[Tensor, ...] | None
 
 
-def test_reorder_picks_rows_of_every_tensor_and_keeps_the_nesting():
+def test_reorder_selects_rows_of_every_tensor_and_keeps_the_nesting():
     rows = torch.arange(3)[:, None]
     state = (Pair(rows, (rows + 10,)), [rows + 20, None])
     pair, rest = reorder(state, torch.tensor([2, 0, 2, 1]))

@@ -1,4 +1,4 @@
-"""What is the Transformer's own: dropout on weights, ties, and refusals."""
+"""The Transformer: dropout on weights, tied embeddings, refused settings."""
 
 import pytest
 import torch
@@ -19,22 +19,22 @@ def test_dropout_on_weights_acts_in_training_only(build):
 
 def test_a_tied_target_shares_one_table(build):
     model = build("experiment=transformer model.tie_embeddings=target")
-    assert model.output.weight is model.target.weight
-    assert model.source.weight is not model.target.weight
+    assert model.output_layer.weight is model.target_embedding.weight
+    assert model.source_embedding.weight is not model.target_embedding.weight
 
 
 def test_all_tied_tables_are_one(build):
     model = build("experiment=transformer model.tie_embeddings=all", 23, 23)
-    assert model.output.weight is model.target.weight is model.source.weight
+    assert model.output_layer.weight is model.target_embedding.weight is model.source_embedding.weight
 
 
 def test_tying_all_with_two_vocabularies_is_refused():
     with pytest.raises(ConfigError, match=r"source 23, target 19.*tokenizer.joint=true"):
-        settings(tie_embeddings="all")
+        transformer(tie_embeddings="all")
 
 
 @pytest.mark.parametrize(
-    ("setting", "value", "way_out"),
+    ("setting", "value", "alternative"),
     [
         ("norm", "middle", "pre or post"),
         ("activation", "swish", "relu, gelu"),
@@ -44,13 +44,13 @@ def test_tying_all_with_two_vocabularies_is_refused():
         ("positions", "absolute", "none, sinusoidal"),
     ],
 )
-def test_an_impossible_setting_is_refused_with_a_way_out(setting, value, way_out):
-    with pytest.raises(ConfigError, match=way_out):
-        settings(**{setting: value})
+def test_an_impossible_setting_is_refused_with_an_alternative(setting, value, alternative):
+    with pytest.raises(ConfigError, match=alternative):
+        transformer(**{setting: value})
 
 
-def settings(**changed: object) -> Transformer:
-    chosen = {
+def transformer(**changed: object) -> Transformer:
+    settings = {
         "embedding_size": 6,
         "heads": 3,
         "feed_forward_size": 11,
@@ -65,4 +65,4 @@ def settings(**changed: object) -> Transformer:
         "positions": "sinusoidal",
         "max_positions": 5,
     }
-    return Transformer(23, 19, 0, **(chosen | changed))
+    return Transformer(23, 19, 0, **(settings | changed))

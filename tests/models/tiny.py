@@ -12,7 +12,7 @@ from omegaconf import DictConfig, OmegaConf
 from nmt.models.seq2seq import Seq2Seq
 
 CONF = Path(__file__).resolve().parents[2] / "conf"
-OWN_CONF = os.environ.get("NMT_CONF")  # a user's own folder of configurations, as for --config-dir
+USER_CONF = os.environ.get("NMT_CONF")  # a user's own folder of configurations, as for --config-dir
 SRC_PIECES, TGT_PIECES = 23, 19
 PAD, BOS, EOS = 0, 2, 3
 
@@ -36,12 +36,12 @@ NEW_SCORERS = [
     "mean",
     "random",
 ]
-UNFED = "experiment=luong model.input_feeding=false"
+NO_INPUT_FEEDING = "experiment=luong model.input_feeding=false"
 VARIANTS = [
     *[f"experiment={experiment}{settings}" for experiment in ("rnn", "bahdanau", "luong") for settings in CELLS],
     *[f"experiment={experiment} attention={scorer}" for experiment in ("bahdanau", "luong") for scorer in SCORERS],
     *[f"experiment={experiment} attention={scorer}" for experiment in ("bahdanau", "luong") for scorer in NEW_SCORERS],
-    *[f"{UNFED} attention={scorer}" for scorer in ("additive", "dot", "none", *NEW_SCORERS)],
+    *[f"{NO_INPUT_FEEDING} attention={scorer}" for scorer in ("additive", "dot", "none", *NEW_SCORERS)],
     "experiment=rnn attention=initial_state",
     "experiment=rnn attention=initial_state model.layers=2 model.cell=lstm",
     "experiment=rnn model.summary=max",
@@ -63,17 +63,19 @@ VARIANTS = [
     "experiment=transformer model.tie_embeddings=target model.activation=gelu",
     *[f"experiment=transformer attention_backend={name}" for name in ("tiled", "linear")],
     *[f"experiment=transformer model.positions={name}" for name in ("learned", "rotary", "alibi")],
-    # a window of 4: two layers of it see the longest sentence of the tests
+    # a window of 4: two layers of it reach across the longest sentence of the tests
     "experiment=transformer attention_backend=window model.attention_window=4 model.positions=alibi",
 ]
-# whatever else lies in conf/attention, or in the user's own folder, is tested without being named here
-ELSEWHERE = {"none", "initial_state", "multihead"}
-OTHERS = sorted(
-    {path.stem for folder in (CONF, Path(OWN_CONF or CONF)) for path in (folder / "attention").glob("*.yaml")}
+# every other attention in conf/attention or in the user's own folder is tested without being named here
+NOT_SCORERS = {"none", "initial_state", "multihead"}
+OTHER_ATTENTIONS = sorted(
+    {path.stem for folder in (CONF, Path(USER_CONF or CONF)) for path in (folder / "attention").glob("*.yaml")}
     - {scorer.split()[0] for scorer in (*SCORERS, *NEW_SCORERS)}
-    - ELSEWHERE
+    - NOT_SCORERS
 )
-VARIANTS += [f"experiment={experiment} attention={name}" for experiment in ("bahdanau", "luong") for name in OTHERS]
+VARIANTS += [
+    f"experiment={experiment} attention={name}" for experiment in ("bahdanau", "luong") for name in OTHER_ATTENTIONS
+]
 SLOW_VARIANTS = [
     "experiment=transformer attention_backend=explicit",
     "experiment=transformer attention_backend=window model.attention_window=4",
@@ -85,15 +87,15 @@ SLOW_VARIANTS = [
 ]
 
 # every recurrent scorer in every order with every summary, and those without attention
-ORDERS = ["experiment=bahdanau", "experiment=luong", UNFED]
-LOOKING = [f"attention={scorer}" for scorer in (*SCORERS, *NEW_SCORERS)]
-BLIND = ["attention=none", "attention=initial_state"]
+ORDERS = ["experiment=bahdanau", "experiment=luong", NO_INPUT_FEEDING]
+ATTENDING = [f"attention={scorer}" for scorer in (*SCORERS, *NEW_SCORERS)]
+WITHOUT_ATTENTION = ["attention=none", "attention=initial_state"]
 SUMMARIES = ["last_both", "max", "mean", "last_forward"]
 PRODUCT = [
     f"{order} {attention} model.summary={summary}"
-    + (" model.bidirectional=false" if summary == "last_forward" and attention in BLIND else "")
+    + (" model.bidirectional=false" if summary == "last_forward" and attention in WITHOUT_ATTENTION else "")
     for order in ORDERS
-    for attention in LOOKING + BLIND
+    for attention in ATTENDING + WITHOUT_ATTENTION
     for summary in SUMMARIES
 ]
 
@@ -101,8 +103,8 @@ PRODUCT = [
 @cache
 def composed(overrides: str) -> DictConfig:
     with initialize_config_dir(str(CONF), version_base=None):
-        own = [f"hydra.searchpath=[file://{Path(OWN_CONF).resolve()}]"] if OWN_CONF else []
-        return compose("train", overrides=["data=text", *overrides.split(), *own])
+        searchpath = [f"hydra.searchpath=[file://{Path(USER_CONF).resolve()}]"] if USER_CONF else []
+        return compose("train", overrides=["data=text", *overrides.split(), *searchpath])
 
 
 @cache

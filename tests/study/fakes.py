@@ -8,11 +8,11 @@ from typing import Any
 import numpy as np
 
 from nmt.data.corpus import TestSet
-from nmt.evaluation.significance import Resampling
-from nmt.evaluation.store import lines_sha256
-from nmt.study.headline import Ends
-from nmt.study.protocol import Choices, Known, compared
-from nmt.study.results import System, group, read_result
+from nmt.evaluation.stored import lines_sha256
+from nmt.settings import ResamplingSettings
+from nmt.study.headline import LengthGroups
+from nmt.study.report import StudyInputs, StudySettings, build_report
+from nmt.study.results import System, group_by_system, read_result
 
 # how likely a word is wrong, and how much more so for each word of the source
 FAULTS = {"rnn": (0.1, 0.014), "bahdanau": (0.1, 0.001), "luong": (0.12, 0.001), "transformer": (0.1, 0.003)}
@@ -107,21 +107,23 @@ def write_run(root: Path, system: str = "rnn", seed: int = 1, **changed: Any) ->
 
 def systems_in(root: Path, labels: tuple[str, ...] = tuple(FAULTS), seeds: int = 1) -> list[System]:
     runs = [write_run(root, label, seed) for label in labels for seed in range(1, seeds + 1)]
-    return group([read_result(run, invented_test()) for run in runs])
+    return group_by_system([read_result(run, invented_test()) for run in runs])
 
 
-def known() -> Known:
+def known() -> StudyInputs:
     states = {"rnn": (128, 0), "bahdanau": (0, 128)}
-    return Known(invented_test(), "invented", ("en", "de"), None, None, states, [])
+    return StudyInputs(invented_test(), "invented", ("en", "de"), None, None, states, [])
 
 
-def choices(pairs: str = "baseline", baseline: str | None = None, trials: int = 199) -> Choices:
-    return Choices(baseline, pairs, Ends((1, 19), (40, None)), Resampling(resamples=199, trials=trials))
+def choices(pairs: str = "baseline", baseline: str | None = None, trials: int = 199) -> StudySettings:
+    return StudySettings(
+        baseline, pairs, LengthGroups((1, 19), (40, None)), ResamplingSettings.defaults(resamples=199, trials=trials)
+    )
 
 
 RECORD = {"command": "python -m nmt.compare", "commit": "0123abc", "date": "2001-02-03", "machine": "a machine"}
 
 
 def report_of(systems: list[System], pairs: str = "baseline", **changed: Any) -> dict[str, Any]:
-    report = compared(systems, changed.pop("variants", []), known()._replace(**changed), choices(pairs), RECORD)
+    report = build_report(systems, changed.pop("variants", []), known()._replace(**changed), choices(pairs), RECORD)
     return {**report, "notes": ["a note"], "failures": []}

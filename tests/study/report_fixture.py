@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from nmt.study.explorer import packed
-from nmt.study.words import END, WordMap
+from nmt.study.attention_maps import END, WordMap
+from nmt.study.explorer import packed_map
 
 SYSTEMS = ["rnn", "bahdanau", "luong", "transformer"]
 BLEU = {
@@ -171,7 +171,6 @@ def significance(systems: list[str], labels: list[str]) -> dict[str, Any]:
                     "interval": [difference - 2, difference + 2],
                     "p_bootstrap": 0.0004,
                     "p_randomisation": 0.0001,
-                    "p_sacrebleu": 0.001,
                     "holm_bootstrap": 0.0028,
                     "holm_randomisation": 0.031,
                     "identical": False,
@@ -267,7 +266,7 @@ def weights(source: list[str], target: list[str], gold: Any, shape: tuple[int, i
         spread = np.abs(np.arange(columns) - centre.get(t, t))
         logits[..., t, :] -= spread * numbers.uniform(0.6, 2.5, size=(*shape, 1))
     raised = np.exp(logits)
-    return packed(WordMap([*source, END], [*target, END], raised / raised.sum(-1, keepdims=True)), gold)
+    return packed_map(WordMap([*source, END], [*target, END], raised / raised.sum(-1, keepdims=True)), gold)
 
 
 def samples(systems: list[str] = SYSTEMS) -> list[dict[str, Any]]:

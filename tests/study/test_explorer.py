@@ -7,9 +7,9 @@ import torch
 
 from nmt.decoding.translator import AttentionMap
 from nmt.errors import UserError
-from nmt.study.explorer import explorer_data, packed
-from nmt.study.sentence import Example
-from nmt.study.words import WordMap
+from nmt.study.attention_maps import WordMap
+from nmt.study.explorer import explorer_data, packed_map
+from nmt.study.samples import Example
 
 
 class Looking:
@@ -52,7 +52,7 @@ def test_explorer_data_come_from_translators() -> None:
 
 def test_packed_weights_come_back_within_half_a_level() -> None:
     weights = np.random.default_rng(1).dirichlet([0.3] * 7, size=(3, 4, 5))
-    map = packed(WordMap(list("abcdefg"), list("vwxyz"), weights))
+    map = packed_map(WordMap(list("abcdefg"), list("vwxyz"), weights))
     levels = np.frombuffer(base64.b64decode(map["weights"]), dtype=np.uint8).reshape(map["shape"])
     assert np.abs(levels / 255 - weights).max() <= 0.5 / 255 + 1e-12
 

@@ -4,12 +4,12 @@ import numpy as np
 import pytest
 
 from nmt.study import headline
-from nmt.study.headline import Ends, headlines, limits
-from nmt.study.scoring import Rows
-from nmt.study.views import views_of
+from nmt.study.headline import LengthGroups, headlines, limits
+from nmt.study.length_views import length_views
+from nmt.study.scoring import SeedStatistics
 from tests.study.fakes import choices, report_of, systems_in
 
-ENDS = Ends((1, 19), (40, None))
+ENDS = LengthGroups((1, 19), (40, None))
 
 
 def found(short: float, long: float) -> dict[str, object]:
@@ -54,6 +54,6 @@ def test_one_run_of_a_system_is_not_called_a_training():
 
 def test_one_sentence_makes_no_interval_and_so_no_headline():
     row = np.array([[9, 9, 9, 8, 7, 6, 9, 8, 7, 6]])
-    rows = {label: Rows([row.repeat(3, axis=0)], [], {}) for label in "ab"}
-    words = views_of(["w " * 5, "w " * 5, "w " * 45], None)[0]
+    rows = {label: SeedStatistics([row.repeat(3, axis=0)], [], {}) for label in "ab"}
+    words = length_views(["w " * 5, "w " * 5, "w " * 45], None)[0]
     assert headlines(rows, words, "a", ENDS, choices().resampling) == []

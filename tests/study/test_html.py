@@ -10,9 +10,8 @@ import numpy as np
 import pytest
 
 from nmt.study.html import write_page
-from nmt.study.html.chart import steps, within
-from nmt.study.html.curves import place_on_bins
-from nmt.study.html.text import Markup, bounds, escape, fixed, lines, p_value, signed
+from nmt.study.html.charts import axis_ticks, position_on_bins, shift_into
+from nmt.study.html.markup import Markup, cell, escape, format_interval, format_number, format_p, format_signed
 from tests.study import report_fixture as invented
 
 SECTIONS = [
@@ -155,7 +154,7 @@ def test_values_that_are_missing_leave_gaps_and_no_none(tmp_path: Path) -> None:
     report["views"][1]["scores"]["rnn"] = [{"bleu": None, "interval": None}] * 10
     del report["views"][2]["scores"]["luong"]
     report["test"] |= {"source_language": None, "target_language": None}
-    report["significance"]["tests"][0] |= {"p_sacrebleu": None, "identical": True, "difference": 0.0}
+    report["significance"]["tests"][0] |= {"p_bootstrap": None, "identical": True, "difference": 0.0}
     texts = " ".join(Reader(written(tmp_path, report)).texts)
     assert "None" not in texts
     assert "nan" not in texts.split()
@@ -212,16 +211,16 @@ def test_tables_need_no_script_and_name_their_rows_and_columns(tmp_path: Path) -
 @pytest.mark.parametrize(
     ("shown", "text"),
     [
-        (fixed(None), "–"),
-        (fixed(-0.25, 2), "−0.25"),
-        (signed(1234.56), "+1,234.6"),
-        (bounds(None), ""),
-        (bounds((-1.0, 2.0)), "[−1.0, 2.0]"),
-        (p_value(0.0004), "< 0.001"),
-        (p_value(1.0), "1.000"),
+        (format_number(None), "–"),
+        (format_number(-0.25, 2), "−0.25"),
+        (format_signed(1234.56), "+1,234.6"),
+        (format_interval(None), ""),
+        (format_interval((-1.0, 2.0)), "[−1.0, 2.0]"),
+        (format_p(0.0004), "< 0.001"),
+        (format_p(1.0), "1.000"),
         (escape('a\x00"<b>'), "a\ufffd&quot;&lt;b&gt;"),
-        (lines("a\n<b>"), "a<br>&lt;b&gt;"),
-        (lines(Markup("<b>")), "<b>"),
+        (cell("a\n<b>"), "a<br>&lt;b&gt;"),
+        (cell(Markup("<b>")), "<b>"),
     ],
 )
 def test_values_are_written(shown: str, text: str) -> None:
@@ -233,7 +232,7 @@ def test_values_are_written(shown: str, text: str) -> None:
 )
 def test_a_length_has_its_place_among_bins_of_equal_width(at: float, place: float) -> None:
     bins = invented.report()["views"][0]["bins"]
-    assert place_on_bins(bins, at) == pytest.approx(place, abs=0.01)
+    assert position_on_bins(bins, at) == pytest.approx(place, abs=0.01)
 
 
 @pytest.mark.parametrize(
@@ -241,8 +240,8 @@ def test_a_length_has_its_place_among_bins_of_equal_width(at: float, place: floa
     [(1.05, [0, 0.2, 0.4, 0.6, 0.8, 1.0]), (100, [0, 20, 40, 60, 80, 100]), (12.0, [0, 2, 4, 6, 8, 10, 12])],
 )
 def test_ticks_are_round(top: float, ticks: list[float]) -> None:
-    assert steps(top) == pytest.approx(ticks)
+    assert axis_ticks(top) == pytest.approx(ticks)
 
 
 def test_labels_stay_within_the_drawing_and_in_order() -> None:
-    assert within([90.0, 110.0, 130.0], gap=20.0, top=0.0, floor=100.0) == [60.0, 80.0, 100.0]
+    assert shift_into([90.0, 110.0, 130.0], gap=20.0, top=0.0, floor=100.0) == [60.0, 80.0, 100.0]

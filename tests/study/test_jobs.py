@@ -8,17 +8,17 @@ import time
 
 import pytest
 
-from nmt.study.jobs import Job, Step, child_environment, last_line, run_jobs
-from nmt.study.progress import PlainLines, clock
+from nmt.study.job_progress import LogWatcher, duration
+from nmt.study.jobs import Job, JobStep, child_environment, last_log_line, run_jobs
 
 
 def job(folder, name, *programs):
-    steps = tuple(Step(f"step {number}", (sys.executable, "-c", text)) for number, text in enumerate(programs, 1))
+    steps = tuple(JobStep(f"step {number}", (sys.executable, "-c", text)) for number, text in enumerate(programs, 1))
     return Job(name, steps, folder / "logs" / f"{name}.log")
 
 
 def run(jobs, at_once=2):
-    return run_jobs(jobs, at_once, child_environment(threads=3), PlainLines())
+    return run_jobs(jobs, at_once, child_environment(threads=3), LogWatcher())
 
 
 def test_steps_of_a_job_follow_each_other_and_both_are_in_its_log(tmp_path):
@@ -53,13 +53,13 @@ def test_no_more_jobs_run_than_allowed(tmp_path):
     (tmp_path / "running").mkdir()
     jobs = [job(tmp_path, f"job{number}", count) for number in range(5)]
     run(jobs, at_once=2)
-    assert {last_line(one.log) for one in jobs} <= {"1", "2"}
+    assert {last_log_line(one.log) for one in jobs} <= {"1", "2"}
 
 
 def test_children_get_the_asked_number_of_threads(tmp_path):
     one = job(tmp_path, "a", "import os; print(os.environ['OMP_NUM_THREADS'])")
     run([one])
-    assert last_line(one.log) == "3"
+    assert last_log_line(one.log) == "3"
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="signals are sent in another way there")
@@ -72,7 +72,7 @@ def test_an_interrupt_reaches_each_child_once_and_waits_for_its_checkpoint(tmp_p
     jobs = [job(tmp_path, name, text, "print('never')") for name in ("a", "b", "waiting")]
 
     def interrupt_when_ready():
-        while not all(last_line(one.log) == "ready" for one in jobs[:2]):
+        while not all(last_log_line(one.log) == "ready" for one in jobs[:2]):
             time.sleep(0.05)
         os.kill(os.getpid(), number)
 
@@ -81,22 +81,22 @@ def test_an_interrupt_reaches_each_child_once_and_waits_for_its_checkpoint(tmp_p
     with pytest.raises(KeyboardInterrupt):
         run(jobs)
     thread.join()
-    assert [last_line(one.log) for one in jobs] == ["saved", "saved", ""]
+    assert [last_log_line(one.log) for one in jobs] == ["saved", "saved", ""]
     assert signal.getsignal(signal.SIGTERM) == signal.SIG_DFL
 
 
 def test_the_last_line_is_the_last_that_says_something(tmp_path):
     log = tmp_path / "log"
     log.write_bytes(b"$ command\nfirst\n  10%\r  20%\r\n\n")
-    assert last_line(log) == "20%"
+    assert last_log_line(log) == "20%"
     log.write_bytes(b"x" * 10_000 + b"\nlast \xff\n$ next command\n")
-    assert last_line(log) == "last �"
-    assert last_line(tmp_path / "absent") == ""
+    assert last_log_line(log) == "last �"
+    assert last_log_line(tmp_path / "absent") == ""
 
 
 def test_plain_lines_tell_a_beginning_and_then_now_and_then(tmp_path, capsys):
     one = job(tmp_path, "a", "import time; print('half', flush=True); time.sleep(0.5)")
-    run_jobs([one], 1, child_environment(1), PlainLines(every=0.2))
+    run_jobs([one], 1, child_environment(1), LogWatcher(every=0.2))
     lines = capsys.readouterr().err.splitlines()
     assert lines[0] == "a: step 1"
     assert "a: step 1, 0:00: half" in lines
@@ -104,4 +104,4 @@ def test_plain_lines_tell_a_beginning_and_then_now_and_then(tmp_path, capsys):
 
 
 def test_seconds_are_shown_as_on_a_clock():
-    assert [clock(5.4), clock(65), clock(3661)] == ["0:05", "1:05", "1:01:01"]
+    assert [duration(5.4), duration(65), duration(3661)] == ["0:05", "1:05", "1:01:01"]

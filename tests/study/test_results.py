@@ -6,7 +6,7 @@ import json
 import pytest
 
 from nmt.errors import UserError
-from nmt.study.results import group, names_of, read_result
+from nmt.study.results import group_by_system, read_result, text_names
 from tests.study.fakes import evaluation, invented_test, systems_in, translations, write_run
 
 
@@ -78,15 +78,15 @@ def test_a_text_that_is_a_line_short_is_refused_with_both_counts(tmp_path):
         read_result(file, invented_test())
 
 
-def test_text_files_are_called_by_what_differs_in_their_names(tmp_path):
+def test_text_files_are_called_by_their_stems(tmp_path):
     def named(*names):
-        return list(names_of([tmp_path / name for name in names]).values())
+        return list(text_names([tmp_path / name for name in names]).values())
 
-    assert named("news.hyp.A-1.en.gz", "news.hyp.B.en.gz") == ["A-1", "B"]
+    assert named("news.hyp.A-1.en.gz", "news.hyp.B.en.gz") == ["news.hyp.A-1", "news.hyp.B"]
     assert named("A.hyp", "B.hyp") == ["A", "B"]
-    assert named("a.x.en", "a.y.fr") == ["x.en", "y.fr"]
+    assert named("a.x.en", "a.y.fr") == ["a.x", "a.y"]
     assert named("same", "same.2") == ["same", "same.2"]
-    assert named("one.hyp.en") == ["one"]
+    assert named("one.hyp.en") == ["one.hyp"]
     assert named("a/out.txt", "b/out.txt") == ["out", "out"]  # told apart by their folders
     assert named("out.txt", "out.txt.gz") == ["out.txt", "out.txt.gz"]
 
@@ -99,7 +99,7 @@ def test_seeds_of_one_experiment_are_one_system(tmp_path):
 def test_two_runs_of_one_experiment_are_told_apart_by_their_place(tmp_path):
     runs = [write_run(tmp_path / place, "rnn") for place in ("small", "large")]
     results = [read_result(run, invented_test()) for run in runs]
-    assert [system.label for system in group(results)] == ["small/rnn", "large/rnn"]
+    assert [system.label for system in group_by_system(results)] == ["small/rnn", "large/rnn"]
 
 
 @pytest.mark.parametrize("part", [{"source_sha256": "ff" * 32}, {"references_sha256": ["ff" * 32]}])

@@ -1,6 +1,7 @@
-"""Stopped and resumed equals never stopped; budgets end where they say; accumulation equals one large batch."""
+"""The training loop: exact resumption, budgets, gradient accumulation, checkpoints."""
 
 import contextlib
+import json
 import threading
 from pathlib import Path
 
@@ -9,20 +10,21 @@ import torch
 from torch import Tensor, nn
 from torch.testing import assert_close
 
-from nmt.data.batching import Batches, BatchingSettings
-from nmt.data.encoded import EncodedPairs, Sequences
+from nmt.data.batching import Batches
+from nmt.data.encoded_pairs import EncodedPairs, Sequences
 from nmt.errors import ConfigError, UserError
-from nmt.training import checkpoint
-from nmt.training.loop import Job, Metrics, Progress, TrainingSettings, fit, one_update, ready_batches
-from nmt.training.observer import Interrupt, RunObserver, restore
+from nmt.training import checkpoints
+from nmt.training.callbacks import Interrupt, RunCallbacks, restore
+from nmt.training.loop import Metrics, Progress, TrainState, accumulate_gradients, fit, prefetched_batches
 from nmt.training.schedule import inverse_sqrt
-from nmt.training.tracking import JsonLines, NoTracker
+from nmt.training.trackers import JsonLines, NoTracker
+from nmt.training_settings import BatchingSettings, TrainingSettings
 
 V, D = 17, 5
 
 
 class Toy(nn.Module):
-    """A bag of source words beside the previous target word: enough to have a loss, dropout and ties."""
+    """A bag of source words and the previous target word, with dropout and tied weights."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -48,11 +50,11 @@ def pairs(count: int = 43) -> EncodedPairs:
     return EncodedPairs(Sequences.of(rows), Sequences.of(rows))
 
 
-BATCHES = Batches(pairs(), BatchingSettings(tokens=37))
+BATCHES = Batches(pairs(), BatchingSettings.defaults(tokens=37))
 
 
 class Stop(Interrupt):
-    """Asks for a stop once a given update is reached; installs no signal handler."""
+    """Requests a stop at a given update; installs no signal handler."""
 
     def __init__(self, progress: Progress, at: int | None) -> None:
         self._progress, self._at = progress, at
@@ -62,24 +64,24 @@ class Stop(Interrupt):
         return self._progress.update == self._at
 
 
-def toy_job(model: Toy, last: int | None = None, precision: str = "fp32") -> Job:
+def toy_state(model: Toy, last: int | None = None, precision: str = "fp32") -> TrainState:
     optimizer = torch.optim.Adam(model.parameters(), lr=0.05)
-    return Job(model, optimizer, inverse_sqrt(warmup_updates=3), BATCHES, last, precision=precision)
+    return TrainState(model, optimizer, inverse_sqrt(warmup_updates=3), BATCHES, last, precision=precision)
 
 
-def train(run_dir: Path, stop_at: int | None = None, measured: list[Metrics] | None = None, **budget: object) -> Toy:
+def train(run_dir: Path, stop_at: int | None = None, validations: list[Metrics] | None = None, **budget: object) -> Toy:
     run_dir.mkdir(exist_ok=True)
-    settings = TrainingSettings(**{"log_every": 1, "validate_every": 4, **budget})  # type: ignore[arg-type]
+    settings = TrainingSettings.defaults(**{"log_every": 1, "validate_every": 4, **budget})  # type: ignore[arg-type]
     torch.manual_seed(11)
     model = Toy()
-    job = toy_job(model, settings.last_update(len(BATCHES.plan(1))))
-    saved = checkpoint.load_resume(run_dir)
-    progress = restore(saved, model, job.optimizer) if saved else Progress()
+    state = toy_state(model, settings.last_update(len(BATCHES.plan(1))))
+    saved = checkpoints.load_resume(run_dir)
+    progress = restore(saved, model, state.optimizer) if saved else Progress()
     lines = JsonLines(run_dir / "metrics.jsonl", resumed_at=progress.update)
-    results = iter(measured or [])
-    observer = RunObserver(
+    results = iter(validations or [])
+    callbacks = RunCallbacks(
         run_dir,
-        job,
+        state,
         settings,
         lambda: next(results, {}),
         lines,
@@ -87,13 +89,13 @@ def train(run_dir: Path, stop_at: int | None = None, measured: list[Metrics] | N
         lambda *_: None,
         Stop(progress, stop_at),
     )
-    fit(job, settings, progress, observer)
+    fit(state, settings, progress, callbacks)
     lines.close()
     return model
 
 
 @pytest.mark.parametrize("stop_at", [1, 6, 12])
-def test_stopped_and_resumed_equals_never_stopped(tmp_path: Path, stop_at: int) -> None:
+def test_a_resumed_training_equals_an_uninterrupted_one(tmp_path: Path, stop_at: int) -> None:
     whole = train(tmp_path / "whole", max_updates=15)
     train(tmp_path / "parts", stop_at=stop_at, max_updates=15)
     resumed = train(tmp_path / "parts", max_updates=15)
@@ -105,25 +107,25 @@ def test_kept_weights_are_those_of_their_update(tmp_path: Path) -> None:
     train(tmp_path / "kept", max_updates=9, keep_every=3)
     for update in (3, 6, 9):
         kept = Toy()
-        checkpoint.load_weights(tmp_path / "kept" / "kept" / f"update-{update:07}.safetensors", kept)
+        checkpoints.load_weights(tmp_path / "kept" / "kept" / f"update-{update:07}.safetensors", kept)
         alone = train(tmp_path / f"until-{update}", max_updates=update)
         assert all(value.equal(kept.state_dict()[name]) for name, value in alone.state_dict().items())
     assert len(list((tmp_path / "kept" / "kept").iterdir())) == 3
 
 
 @pytest.mark.parametrize("ending", ["finished", "failed"])
-def test_no_thread_is_left_behind(tmp_path: Path, ending: str) -> None:
+def test_no_thread_is_left_running(tmp_path: Path, ending: str) -> None:
     before = set(threading.enumerate())
     failing = (1 // (n - 1) for n in range(2))  # the second validation divides by zero
-    measured = ({"valid/nll": float(value)} for value in failing) if ending == "failed" else None
+    validations = ({"valid/nll": float(value)} for value in failing) if ending == "failed" else None
     with pytest.raises(ZeroDivisionError) if ending == "failed" else contextlib.nullcontext():
-        train(tmp_path, measured=measured, max_updates=9)  # type: ignore[arg-type]
+        train(tmp_path, validations=validations, max_updates=9)  # type: ignore[arg-type]
     assert set(threading.enumerate()) <= before
 
 
 @pytest.mark.parametrize("accumulate", [1, 3])
-def test_batches_made_ahead_are_those_of_the_plan(accumulate: int) -> None:
-    stream = ready_batches(toy_job(Toy()), Progress(batch=2), ahead=accumulate + 1)
+def test_prefetched_batches_are_those_of_the_plan(accumulate: int) -> None:
+    stream = prefetched_batches(toy_state(Toy()), Progress(batch=2), ahead=accumulate + 1)
     plain = BATCHES.from_position(1, 2)
     for _ in range(2 * len(BATCHES.plan(1))):
         (epoch, done, batch), expected = next(stream), next(plain)
@@ -136,87 +138,85 @@ def test_each_update_is_logged_once_though_the_run_was_killed_after_its_last_che
     with (tmp_path / "metrics.jsonl").open("a") as file:
         file.write('{"update": 7}\n{"update": 8}\n{"upd')
     train(tmp_path, max_updates=15)
-    import json
-
     assert [json.loads(line)["update"] for line in (tmp_path / "metrics.jsonl").open()] == list(range(1, 16))
 
 
-def test_a_loss_averaged_over_sentences_weighs_each_by_its_length() -> None:
+def test_a_loss_averaged_over_sentences_weights_each_by_its_length() -> None:
     model = Toy().eval()
     *_, batch = next(BATCHES.from_position(1, 0))
     gradients = []
     for mean_over in ("pieces", "sentences"):
         model.zero_grad()
-        one_update(toy_job(model), [batch], TrainingSettings(max_updates=1, mean_over=mean_over))
+        accumulate_gradients(toy_state(model), [batch], TrainingSettings.defaults(max_updates=1, mean_over=mean_over))
         assert model.embed.weight.grad is not None
         gradients.append(model.embed.weight.grad)
     assert_close(gradients[1], gradients[0] * int(batch.tgt_lengths.sum()) / len(batch.src))
     with pytest.raises(ConfigError, match=r"training\.mean_over=words"):
-        TrainingSettings(max_updates=1, mean_over="words")
+        TrainingSettings.defaults(max_updates=1, mean_over="words")
 
 
 def test_accumulated_batches_give_the_gradient_of_one_large_batch() -> None:
     model = Toy().eval()
-    taken = [batch for *_, batch in (next(BATCHES.from_position(1, i)) for i in range(3))]
-    one_update(toy_job(model), taken, TrainingSettings(max_updates=1))
-    together = model.embed.weight.grad
+    batches = [batch for *_, batch in (next(BATCHES.from_position(1, i)) for i in range(3))]
+    accumulate_gradients(toy_state(model), batches, TrainingSettings.defaults(max_updates=1))
+    accumulated = model.embed.weight.grad
     model.zero_grad()
-    pieces = [int(batch.tgt_lengths.sum()) for batch in taken]
+    pieces = [int(batch.tgt_lengths.sum()) for batch in batches]
     total = torch.zeros_like(model.embed.weight)
-    for batch, count in zip(taken, pieces, strict=True):
+    for batch, count in zip(batches, pieces, strict=True):
         model.zero_grad()
-        one_update(toy_job(model), [batch], TrainingSettings(max_updates=1))
+        accumulate_gradients(toy_state(model), [batch], TrainingSettings.defaults(max_updates=1))
         assert model.embed.weight.grad is not None
         total += model.embed.weight.grad * count / sum(pieces)
-    assert_close(together, total)
+    assert_close(accumulated, total)
 
 
 @pytest.mark.parametrize("precision", ["fp32", "bf16"])
-def test_a_batch_is_learned_by_heart(precision: str) -> None:
+def test_a_single_batch_is_overfitted(precision: str) -> None:
     model = Toy().eval()
     batch = next(BATCHES.from_position(1, 0))[2]
-    job = toy_job(model, precision=precision)
+    state = toy_state(model, precision=precision)
     losses = []
     for _ in range(60):
-        nll, count = one_update(job, [batch], TrainingSettings(max_updates=1))
+        nll, count = accumulate_gradients(state, [batch], TrainingSettings.defaults(max_updates=1))
         losses.append(nll.item() / count)
-        job.optimizer.step()
-        job.optimizer.zero_grad()
+        state.optimizer.step()
+        state.optimizer.zero_grad()
     assert losses[-1] < 0.4 * losses[0]
 
 
-def test_tied_weights_are_saved_once_and_are_one_tensor_again(tmp_path: Path) -> None:
+def test_tied_weights_are_saved_once_and_loaded_as_one_tensor(tmp_path: Path) -> None:
     train(tmp_path, max_updates=8)
     model = Toy()
-    checkpoint.load_weights(tmp_path / checkpoint.LAST, model)
+    checkpoints.load_weights(tmp_path / checkpoints.LAST, model)
     assert model.out.weight is model.embed.weight
     assert sum(p.numel() for p in model.parameters()) == V * D + 2 * D * D + D
-    assert checkpoint.update_of(tmp_path / checkpoint.LAST) == 8
+    assert checkpoints.update_of(tmp_path / checkpoints.LAST) == 8
 
 
 def test_the_average_is_the_mean_of_the_last_validations(tmp_path: Path) -> None:
     train(tmp_path, max_updates=12, average_last=2)
     kept = sorted(path.name for path in (tmp_path / "checkpoints").iterdir())
     assert kept == ["12.safetensors", "8.safetensors"]
-    checkpoint.average([tmp_path / "checkpoints" / name for name in kept], tmp_path / "mean.safetensors")
+    checkpoints.average([tmp_path / "checkpoints" / name for name in kept], tmp_path / "mean.safetensors")
     models = [Toy() for _ in range(3)]
     for model, path in zip(models, [*kept, "../mean.safetensors"], strict=True):
-        checkpoint.load_weights(tmp_path / "checkpoints" / path, model)
+        checkpoints.load_weights(tmp_path / "checkpoints" / path, model)
     assert_close(models[2].embed.weight, (models[0].embed.weight + models[1].embed.weight) / 2)
 
 
 def test_the_best_weights_are_kept_and_patience_ends_the_training(tmp_path: Path) -> None:
-    measured = [{"valid/nll": 1.0, "valid/bleu": bleu} for bleu in (1.0, 9.0, 3.0, 4.0, 20.0)]
-    train(tmp_path, measured=measured, max_updates=100, patience=2)
-    assert checkpoint.update_of(tmp_path / checkpoint.BEST) == 8
-    assert checkpoint.update_of(tmp_path / checkpoint.LAST) == 16
+    validations = [{"valid/nll": 1.0, "valid/bleu": bleu} for bleu in (1.0, 9.0, 3.0, 4.0, 20.0)]
+    train(tmp_path, validations=validations, max_updates=100, patience=2)
+    assert checkpoints.update_of(tmp_path / checkpoints.BEST) == 8
+    assert checkpoints.update_of(tmp_path / checkpoints.LAST) == 16
 
 
 def test_epochs_are_a_budget_too() -> None:
     per_epoch = len(BATCHES.plan(1))
-    assert TrainingSettings(max_epochs=2).last_update(per_epoch) == 2 * per_epoch
-    assert TrainingSettings(max_epochs=2, max_updates=3).last_update(per_epoch) == 3
-    assert TrainingSettings(max_minutes=1).last_update(per_epoch) is None
+    assert TrainingSettings.defaults(max_epochs=2).last_update(per_epoch) == 2 * per_epoch
+    assert TrainingSettings.defaults(max_epochs=2, max_updates=3).last_update(per_epoch) == 3
+    assert TrainingSettings.defaults(max_minutes=1).last_update(per_epoch) is None
 
 
 @pytest.mark.parametrize(
@@ -232,22 +232,22 @@ def test_epochs_are_a_budget_too() -> None:
 )
 def test_settings_that_cannot_work_are_refused(changes: dict[str, object]) -> None:
     with pytest.raises(ConfigError, match=r"training\."):
-        TrainingSettings(**changes)  # type: ignore[arg-type]
+        TrainingSettings.defaults(**changes)  # type: ignore[arg-type]
 
 
 def test_a_diverged_training_stops_and_keeps_the_last_good_checkpoint(tmp_path: Path) -> None:
     train(tmp_path, stop_at=4, max_updates=15)
-    before = (tmp_path / checkpoint.LAST).read_bytes()
-    state = checkpoint.load_resume(tmp_path)
+    before = (tmp_path / checkpoints.LAST).read_bytes()
+    state = checkpoints.load_resume(tmp_path)
     assert state is not None
     state["model"]["mix.weight"].fill_(float("nan"))
-    checkpoint.save_resume(tmp_path, state)
+    checkpoints.save_resume(tmp_path, state)
     with pytest.raises(UserError, match="diverged"):
         train(tmp_path, max_updates=15)
-    assert (tmp_path / checkpoint.LAST).read_bytes() == before
+    assert (tmp_path / checkpoints.LAST).read_bytes() == before
 
 
 def test_a_damaged_resume_file_is_named(tmp_path: Path) -> None:
-    (tmp_path / checkpoint.RESUME).write_bytes(b"not a checkpoint")
+    (tmp_path / checkpoints.RESUME).write_bytes(b"not a checkpoint")
     with pytest.raises(UserError, match=r"resume\.pt"):
-        checkpoint.load_resume(tmp_path)
+        checkpoints.load_resume(tmp_path)

@@ -1,4 +1,4 @@
-"""The loss agrees with PyTorch's own, and chunks change nothing."""
+"""The loss equals PyTorch's cross entropy, and chunks change nothing."""
 
 import pytest
 import torch
@@ -22,9 +22,9 @@ def test_the_sums_are_those_of_cross_entropy(smoothing: float) -> None:
 @pytest.mark.parametrize("smoothing", [0.0, 0.1])
 def test_the_gradient_is_that_of_cross_entropy(smoothing: float) -> None:
     logits, target = torch.randn(N, V, requires_grad=True), torch.randint(V, (N,))
-    (got,) = torch.autograd.grad(loss.nll_sums(logits, target, smoothing)[0], logits)
+    (grad,) = torch.autograd.grad(loss.nll_sums(logits, target, smoothing)[0], logits)
     plain = F.cross_entropy(logits, target, reduction="sum", label_smoothing=smoothing)
-    assert_close(got, torch.autograd.grad(plain, logits)[0])
+    assert_close(grad, torch.autograd.grad(plain, logits)[0])
 
 
 @pytest.mark.parametrize("chunk", [1, 4, 1024])
@@ -38,7 +38,7 @@ def test_chunks_change_neither_the_loss_nor_any_gradient(chunk: int, monkeypatch
         layer, out = torch.nn.Linear(D, D), torch.nn.Linear(D, V)
         features = torch.tanh(layer(inputs))
         if chunked:
-            nll = loss.backward(out, features, target, 0, 0.1, 17)
+            nll = loss.backward_in_chunks(out, features, target, 0, 0.1, 17)
         else:
             flat = out(features).flatten(0, 1)
             mean = F.cross_entropy(flat, target.flatten(), ignore_index=0, reduction="sum", label_smoothing=0.1) / 17
@@ -48,10 +48,10 @@ def test_chunks_change_neither_the_loss_nor_any_gradient(chunk: int, monkeypatch
     assert_close(gradients[0], gradients[1])
 
 
-def test_padding_counts_for_nothing() -> None:
+def test_padding_does_not_count() -> None:
     features, target = torch.randn(1, T, D), torch.zeros(1, T, dtype=torch.long)
     target[0, 0] = 3
     changed = features.clone()
     changed[0, 1:] = 9
     project = torch.nn.Linear(D, V)
-    assert_close(loss.evaluate(project, features, target, 0), loss.evaluate(project, changed, target, 0))
+    assert_close(loss.summed_nll(project, features, target, 0), loss.summed_nll(project, changed, target, 0))

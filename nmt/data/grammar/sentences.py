@@ -1,4 +1,4 @@
-"""Sentences: clauses joined and nested until they are as long as asked.
+"""Sentences: clauses joined and nested until they reach the requested length.
 
 Coordination: and, but -> und, aber; for -> denn; or (between two predicates of one subject) -> oder. Between main
 clauses English sets a comma before each, German only before aber and denn; none stands after one.
@@ -9,13 +9,10 @@ English only after one that stands first, and before `although`. `when` is wenn,
 from random import Random
 from typing import NamedTuple
 
-from nmt.data.grammar.clauses import Clause, Want, final_clause, main_clause
-from nmt.data.grammar.making import clause_about, make_clause
-from nmt.data.grammar.phrases import pick
-from nmt.data.grammar.predicates import predicate
-from nmt.data.grammar.subjects import PERSONS, make_subject
-from nmt.data.grammar.tokens import KOMMA, Out, Phrase, Word, comma
-from nmt.data.grammar.verbs import THAT_VERBS
+from nmt.data.grammar.clause_parts import Clause, ClauseSpec, final_clause, main_clause, predicate
+from nmt.data.grammar.clauses import PERSONS, clause_about, make_clause, make_subject
+from nmt.data.grammar.lexicon import THAT_VERBS
+from nmt.data.grammar.phrases import KOMMA, EnglishWord, GermanWord, Phrase, comma, pick
 
 
 class Subordinator(NamedTuple):
@@ -70,8 +67,8 @@ def _plain(rng: Random, size: int) -> Phrase:
     """One main clause; the larger the size, the more is put into it."""
     tense = pick(rng, _TENSES)
     detail = min(0.9, max(0.0, (size - 3) / 7))
-    want = Want(tense, detail, max(0.0, (size - 6) / 10), 0.12, front=True)
-    return main_clause(make_clause(rng, want))
+    spec = ClauseSpec(tense, detail, max(0.0, (size - 6) / 10), 0.12, front=True)
+    return main_clause(make_clause(rng, spec))
 
 
 def _subordinated(rng: Random, size: int) -> Phrase:
@@ -85,15 +82,19 @@ def _subordinated(rng: Random, size: int) -> Phrase:
     any_kind = conjunction.main_kinds == _ANY
     main = make_clause(
         rng,
-        Want(tense, detail, relative, 0.12 if any_kind else 0.0, time=conjunction.time, kinds=conjunction.main_kinds),
+        ClauseSpec(
+            tense, detail, relative, 0.12 if any_kind else 0.0, time=conjunction.time, kinds=conjunction.main_kinds
+        ),
     )
-    own_tense = pick(rng, conjunction.tenses[tense])
+    inner_tense = pick(rng, conjunction.tenses[tense])
     negation = 0.12 if conjunction.time or conjunction.en == "if" else 0.0
-    own = make_clause(rng, Want(own_tense, detail, relative, negation, conjunction.time, kinds=conjunction.kinds), main)
-    word = Word(conjunction.en)
-    inner = final_clause(own)
+    subordinate = make_clause(
+        rng, ClauseSpec(inner_tense, detail, relative, negation, conjunction.time, kinds=conjunction.kinds), main
+    )
+    word = EnglishWord(conjunction.en)
+    inner = final_clause(subordinate)
     en = [word, *inner.en]
-    de = [Out(conjunction.de[own_tense], (word,)), *inner.de, KOMMA]
+    de = [GermanWord(conjunction.de[inner_tense], (word,)), *inner.de, KOMMA]
     if rng.random() < 0.4:
         main.front = Phrase([*en, comma()], de)
         return main_clause(main)
@@ -103,12 +104,12 @@ def _subordinated(rng: Random, size: int) -> Phrase:
 
 def _reported(rng: Random, size: int) -> Phrase:
     """the man says that ...; in a longer one, and that ..."""
-    want = Want("present", 0.1, negation=0.15, time=False)
-    subject, noun = make_subject(rng, want, PERSONS)
+    spec = ClauseSpec("present", 0.1, negation=0.15, time=False)
+    subject, noun = make_subject(rng, spec, PERSONS)
     verb = pick(rng, THAT_VERBS)
-    negated = subject.definite and verb.base != "hope" and rng.random() < want.negation
+    negated = subject.definite and verb.base != "hope" and rng.random() < spec.negation
     p = predicate(verb, "present", subject.person, negated)
-    nicht = [Out("nicht", (p.negator,))] if p.negator else []
+    nicht = [GermanWord("nicht", (p.negator,))] if p.negator else []
     outer = Clause(subject, p, noun, verb, en=p.en_before + p.en_main, middle=nicht)
     start = main_clause(outer)
     phrase = _that_clause(rng, size - len(start.en), outer)
@@ -116,9 +117,9 @@ def _reported(rng: Random, size: int) -> Phrase:
     en = start.en + phrase.en
     if len(en) + 6 <= size:
         second = _that_clause(rng, size - len(en) - 1, outer)
-        word = Word("and")
+        word = EnglishWord("and")
         en += [word, *second.en]
-        de += [Out("und", (word,)), *second.de]
+        de += [GermanWord("und", (word,)), *second.de]
     return Phrase(en, [*de, KOMMA])
 
 
@@ -128,22 +129,22 @@ def _that_clause(rng: Random, size: int, outer: Clause) -> Phrase:
     tense = pick(rng, ("present", "future") if hoped else ("present", "present", "past", "past", "future"))
     kinds = _EVENT if hoped else _ANY + " thing"
     detail = min(0.7, max(0.0, (size - 5) / 8))
-    inner = final_clause(make_clause(rng, Want(tense, detail, (size - 8) / 12, 0.1, kinds=kinds), outer))
-    that = Word("that")
-    return Phrase([that, *inner.en], [Out("dass", (that,)), *inner.de])
+    inner = final_clause(make_clause(rng, ClauseSpec(tense, detail, (size - 8) / 12, 0.1, kinds=kinds), outer))
+    that = EnglishWord("that")
+    return Phrase([that, *inner.en], [GermanWord("dass", (that,)), *inner.de])
 
 
 def _shared_subject(rng: Random, size: int) -> Phrase:
     """One subject, two predicates: der Mann hat das Buch gelesen und den Tee getrunken."""
     tense = pick(rng, ("present", "past", "past", "future"))
-    want = Want(tense, min(0.6, max(0.0, (size - 7) / 10)), time=False, kinds=_EVENT)
-    subject, noun = make_subject(rng, want)
-    first = clause_about(rng, want, subject, noun)
-    second = clause_about(rng, want, subject, noun)
+    spec = ClauseSpec(tense, min(0.6, max(0.0, (size - 7) / 10)), time=False, kinds=_EVENT)
+    subject, noun = make_subject(rng, spec)
+    first = clause_about(rng, spec, subject, noun)
+    second = clause_about(rng, spec, subject, noun)
     while second.verb is first.verb:
-        second = clause_about(rng, want, subject, noun)
+        second = clause_about(rng, spec, subject, noun)
     p = second.predicate
-    conjunction = Word("or" if tense != "past" and rng.random() < 0.25 else "and")
+    conjunction = EnglishWord("or" if tense != "past" and rng.random() < 0.25 else "and")
     more = second.en
     rest = [*second.middle, *([p.prefix] if p.prefix else []), *p.end]
     if tense == "future":
@@ -151,8 +152,8 @@ def _shared_subject(rng: Random, size: int) -> Phrase:
     elif not (tense == "past" and first.aux == second.aux):
         rest = [p.finite, *rest]
     whole = main_clause(first)
-    out = Out(_COORDINATORS[conjunction.text], (conjunction,))
-    return Phrase([*subject.phrase.en, *first.en, conjunction, *more], [*whole.de, out, *rest])
+    translation = GermanWord(_COORDINATORS[conjunction.text], (conjunction,))
+    return Phrase([*subject.phrase.en, *first.en, conjunction, *more], [*whole.de, translation, *rest])
 
 
 def _unit(rng: Random, size: int) -> Phrase:
@@ -200,8 +201,8 @@ def sentence(rng: Random, length: int) -> Phrase:
         previous = "and" if r < 0.6 or previous not in ("", "and") else "but" if r < 0.8 else "for"
         if previous == "for" and more.en[0].text in _SUBORDINATING:  # not: denn weil
             previous = "and"
-        word = Word(previous)
+        word = EnglishWord(previous)
         german_comma = [KOMMA] if previous in ("but", "for") else []
-        out = Out(_COORDINATORS[previous], (word,))
-        phrase = Phrase([*phrase.en, comma(), word, *more.en], [*phrase.de, *german_comma, out, *more.de])
+        translation = GermanWord(_COORDINATORS[previous], (word,))
+        phrase = Phrase([*phrase.en, comma(), word, *more.en], [*phrase.de, *german_comma, translation, *more.de])
     return phrase

@@ -1,1 +1,1 @@
-"""From pairs of sentences to ids in files: screened, encoded, accounted for. Resumable at any moment."""
+"""From pairs of sentences to ids in files: filtered, encoded, described by a data card. Resumable at any moment."""

@@ -7,19 +7,18 @@ from pathlib import Path
 from typing import Any
 
 from nmt.files import write_text
-from nmt.study.html.curves import length_chart, training_chart
-from nmt.study.html.marks import colour_rules
+from nmt.study.html.charts import length_chart, training_chart
+from nmt.study.html.markup import colour_rules, escape, html_section, note_list
 from nmt.study.html.sections import (
     LEFT_OUT,
     alignment_section,
-    grid,
-    head,
-    notes_section,
+    grid_table,
+    page_header,
+    provenance_section,
     samples_section,
     significance_section,
     systems_section,
 )
-from nmt.study.html.text import escape, notes, section
 
 # Nothing may be fetched, sent, embedded or submitted, whatever a text in the page tries.
 POLICY = (
@@ -40,16 +39,16 @@ def write_page(
     "group"}; explorer is what nmt.study.explorer.explorer_data gives. None says that texts are left out; what is
     there but empty (no sample, no sentence to explore) has no section. UserError where the file cannot be written.
     """
-    write_text(path, page(report, samples, explorer))
+    write_text(path, page_html(report, samples, explorer))
 
 
-def page(
+def page_html(
     report: Mapping[str, Any], samples: Sequence[Mapping[str, Any]] | None, explorer: Mapping[str, Any] | None
 ) -> str:
     systems = [system["system"] for system in report["systems"]]
     views = len(report["views"])
     parts = [
-        head(report),
+        page_header(report),
         systems_section(report, systems),
         _length_section(report, systems),
         significance_section(report, systems),
@@ -57,7 +56,7 @@ def page(
         _training_section(report, systems),
         alignment_section(report, systems),
         _explorer_section(explorer, report, systems),
-        notes_section(report),
+        provenance_section(report),
     ]
     scripts = [_asset("chart.js")]
     if explorer and explorer["sentences"]:
@@ -96,40 +95,40 @@ def _length_section(report: Mapping[str, Any], systems: Sequence[str]) -> str:
     panels = "".join(
         f'<div class="panel"><h3>{escape(view["title"])}</h3>{length_chart(view, systems)}</div>' for view in views
     )
-    said = notes(_reading(report, views))
-    chosen = f'<div class="views{" single" if len(views) == 1 else ""}">{buttons}{panels}</div>{said}' if views else ""
+    notes = note_list(_reading_notes(views))
+    chosen = f'<div class="views{" single" if len(views) == 1 else ""}">{buttons}{panels}</div>{notes}' if views else ""
     tables = "".join(
-        f"<details><summary>{escape(content['title'])}</summary>{grid(content, systems)}</details>"
+        f"<details><summary>{escape(content['title'])}</summary>{grid_table(content, systems)}</details>"
         for content in report["tables"][1:]
     )
-    return section("length", "BLEU by source length", chosen, tables) if chosen or tables else ""
+    return html_section("length", "BLEU by source length", chosen, tables) if chosen or tables else ""
 
 
-def _reading(report: Mapping[str, Any], views: Sequence[Mapping[str, Any]]) -> list[str]:
+def _reading_notes(views: Sequence[Mapping[str, Any]]) -> list[str]:
     """How the curve is read."""
     scores = [score for view in views for row in view["scores"].values() for score in row if score]
-    said = []
+    notes = []
     if any(score.get("interval") for score in scores):
-        said.append("Corpus BLEU inside each bin; bars are 95% bootstrap intervals over sentences.")
+        notes.append("Corpus BLEU inside each bin; bars are 95% bootstrap intervals over sentences.")
     if max((len(score.get("seeds") or []) for score in scores), default=0) > 1:
-        said.append("A system's BLEU is the mean over its seeds.")
+        notes.append("A system's BLEU is the mean over its seeds.")
     if any(bin.get("descriptive") for view in views for bin in view["bins"]):
-        said.append("Hollow markers and *: fewer than 100 sentences in the bin, descriptive only.")
-    return said
+        notes.append("Hollow markers and *: fewer than 100 sentences in the bin, descriptive only.")
+    return notes
 
 
 def _training_section(report: Mapping[str, Any], systems: Sequence[str]) -> str:
     curves = report.get("curves") or {}
     if not any(curves.get(name) for name in systems):
         return ""
-    return section("training", "While training", training_chart(curves, systems))
+    return html_section("training", "While training", training_chart(curves, systems))
 
 
 def _explorer_section(explorer: Mapping[str, Any] | None, report: Mapping[str, Any], systems: Sequence[str]) -> str:
-    """The place that explorer.js fills, and its data."""
+    """The element that explorer.js fills, and its data."""
     title = "Attention explorer"
     if explorer is None:
-        return section("explorer", title, LEFT_OUT)
+        return html_section("explorer", title, LEFT_OUT)
     if not explorer["sentences"]:
         return ""
     test = report["test"]
@@ -139,7 +138,7 @@ def _explorer_section(explorer: Mapping[str, Any] | None, report: Mapping[str, A
         **explorer,
     }
     text = json.dumps(data, ensure_ascii=False, allow_nan=False, separators=(",", ":")).replace("<", "\\u003c")
-    return section(
+    return html_section(
         "explorer",
         title,
         "<noscript><p>The explorer is the one part of this page that needs scripts.</p></noscript>",

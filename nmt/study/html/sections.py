@@ -3,20 +3,20 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from nmt.study.html.marks import named
-from nmt.study.html.text import (
-    NONE,
+from nmt.study.html.markup import (
+    MISSING,
     Markup,
     attribute,
-    bounds,
     escape,
-    fixed,
-    notes,
-    p_value,
-    scroll,
-    section,
-    signed,
-    table,
+    format_interval,
+    format_number,
+    format_p,
+    format_signed,
+    html_section,
+    html_table,
+    note_list,
+    scroll_box,
+    system_name,
 )
 
 Report = Mapping[str, Any]
@@ -24,18 +24,18 @@ NOT_SHOWN = "What this does not show"
 LEFT_OUT = '<p class="left-out">The texts were left out of this report (<code>report.text=none</code>).</p>'
 
 
-def head(report: Report) -> str:
+def page_header(report: Report) -> str:
     """Title, test set, what was found, and what that does not show."""
     test = report["test"]
     pair = [test.get("source_language"), test.get("target_language")]
     facts = [f"{test['data']}/{test['name']}", " → ".join(pair) if all(pair) else ""]
     facts += [f"{test['sentences']:,} sentences", (report["record"].get("date") or "")[:10]]
     line = " · ".join(f"<bdi>{escape(fact)}</bdi>" for fact in facts if fact)
-    found = []
-    for place, headline in enumerate(report.get("headlines") or []):
+    sentences = []
+    for index, headline in enumerate(report.get("headlines") or []):
         few = "<em>Descriptive only: a group has fewer than 100 sentences.</em>" if headline.get("descriptive") else ""
-        found.append(f'<p class="{"also" if place else "headline"}">{escape(headline["sentence"])} {few}</p>')
-    findings = "".join([*found, _limits(report), _leads(report)])
+        sentences.append(f'<p class="{"also" if index else "headline"}">{escape(headline["sentence"])} {few}</p>')
+    findings = "".join([*sentences, _limits(report), _leads(report)])
     return (
         f'<header><h1>{escape(report["title"])}</h1><p class="facts">{line}</p></header>\n'
         + f'<section id="findings" aria-label="Findings">{findings}</section>\n' * bool(findings)
@@ -44,7 +44,7 @@ def head(report: Report) -> str:
 
 def _limits(report: Report) -> str:
     limits = [limit.removeprefix(f"{NOT_SHOWN}: ") for limit in report.get("limits") or []]
-    items = notes([limit[:1].upper() + limit[1:] for limit in limits], "limits")
+    items = note_list([limit[:1].upper() + limit[1:] for limit in limits], "limits")
     return f'<aside aria-label="{NOT_SHOWN}"><h2>{NOT_SHOWN}</h2>{items}</aside>' * bool(limits)
 
 
@@ -54,11 +54,11 @@ def _leads(report: Report) -> str:
         [
             f"{line['system']} − {line['baseline']}",
             *(
-                f"{signed(line[value])} {bounds(line[interval])}".rstrip()
+                f"{format_signed(line[value])} {format_interval(line[interval])}".rstrip()
                 for value, interval in (("gap_short", "gap_short_interval"), ("gap_long", "gap_long_interval"))
             ),
-            f"{signed(line['estimate'])} {bounds(line['interval'])}".rstrip(),
-            ", ".join(map(signed, line.get("seeds") or [])) or NONE,
+            f"{format_signed(line['estimate'])} {format_interval(line['interval'])}".rstrip(),
+            ", ".join(map(format_signed, line.get("seeds") or [])) or MISSING,
         ]
         for line in report.get("headlines") or []
     ]
@@ -72,39 +72,39 @@ def _leads(report: Report) -> str:
         "long minus short",
         "by seed",
     ]
-    return table("Lead in BLEU on short and on long sentences, [95% interval]", header, rows)
+    return html_table("Lead in BLEU on short and on long sentences, [95% interval]", header, rows)
 
 
-def grid(content: Mapping[str, Any], systems: Sequence[str]) -> str:
+def grid_table(content: Mapping[str, Any], systems: Sequence[str]) -> str:
     """One of the report's grids; where the first cell is a system it wears its marker."""
     rows = [
-        [Markup(named(systems.index(row[0]), row[0])) if row[0] in systems else row[0], *row[1:]]
+        [Markup(system_name(systems.index(row[0]), row[0])) if row[0] in systems else row[0], *row[1:]]
         for row in content["rows"]
     ]
-    return table(content["title"], content["header"], rows) + notes(content.get("notes") or [])
+    return html_table(content["title"], content["header"], rows) + note_list(content.get("notes") or [])
 
 
 def systems_section(report: Report, systems: Sequence[str]) -> str:
-    failures = notes([f"Missing: {failure}" for failure in report.get("failures") or []], "failures")
-    tables = [grid(content, systems) for content in report["tables"][:1]]
-    return section("systems", "Systems", failures, *tables) if tables or failures else ""
+    failures = note_list([f"Missing: {failure}" for failure in report.get("failures") or []], "failures")
+    tables = [grid_table(content, systems) for content in report["tables"][:1]]
+    return html_section("systems", "Systems", failures, *tables) if tables or failures else ""
 
 
 def significance_section(report: Report, systems: Sequence[str]) -> str:
     """Differences of pairs in every bin; stars where both tests hold after Holm's correction."""
-    found = report.get("significance")
-    if not found or not found["tests"]:
+    values = report.get("significance")
+    if not values or not values["tests"]:
         return ""
-    views = list(dict.fromkeys(test["view"] for test in found["tests"]))
-    parts = [_differences(report, found["tests"], view, systems) for view in views]
-    said = [
+    views = list(dict.fromkeys(test["view"] for test in values["tests"]))
+    parts = [_differences(report, values["tests"], view, systems) for view in views]
+    notes = [
         "Difference in BLEU with its 95% interval (paired bootstrap). "
         "*: both Holm-adjusted p values, of the paired bootstrap and of approximate randomisation, are under 0.05.",
-        f"Holm's correction {found['holm']}; {found['resamples']:,} resamples, {found['trials']:,} trials, "
-        f"seed {found['seed']}.",
+        f"Holm's correction {values['holm']}; {values['resamples']:,} resamples, {values['trials']:,} trials, "
+        f"seed {values['seed']}.",
     ]
-    if any(test["identical"] for test in found["tests"]):
-        said.append("identical: the outputs match the references equally in every sentence; p = 1.")
+    if any(test["identical"] for test in values["tests"]):
+        notes.append("identical: the outputs match the references equally in every sentence; p = 1.")
     header = [
         "pair",
         "bin",
@@ -115,25 +115,24 @@ def significance_section(report: Report, systems: Sequence[str]) -> str:
         "Holm",
         "p randomisation",
         "Holm",
-        "p sacreBLEU",
     ]
     rows = [
         [
             f"{test['b']} − {test['a']}",
             f"{test['bin']} {test['view']}" if len(views) > 1 else test["bin"],
             f"{test['n']:,}",
-            signed(test["difference"]) + ("*" if test["significant"] else ""),
-            "identical" if test["identical"] else bounds(test["interval"]),
-            *(p_value(test[key]) for key in P_VALUES),
+            format_signed(test["difference"]) + ("*" if test["significant"] else ""),
+            "identical" if test["identical"] else format_interval(test["interval"]),
+            *(format_p(test[key]) for key in P_COLUMNS),
         ]
-        for test in found["tests"]
+        for test in values["tests"]
     ]
-    every = table("All tests", header, rows, "scroll tall")
-    details = f"<details><summary>All {len(rows):,} tests with their p values</summary>{every}</details>"
-    return section("significance", "Significance", *parts, notes(said), details)
+    all_tests = html_table("All tests", header, rows, "scroll tall")
+    details = f"<details><summary>All {len(rows):,} tests with their p values</summary>{all_tests}</details>"
+    return html_section("significance", "Significance", *parts, note_list(notes), details)
 
 
-P_VALUES = ("p_bootstrap", "holm_bootstrap", "p_randomisation", "holm_randomisation", "p_sacrebleu")
+P_COLUMNS = ("p_bootstrap", "holm_bootstrap", "p_randomisation", "holm_randomisation")
 
 
 def _differences(report: Report, tests: Sequence[Mapping[str, Any]], view: str, systems: Sequence[str]) -> str:
@@ -143,19 +142,18 @@ def _differences(report: Report, tests: Sequence[Mapping[str, Any]], view: str, 
     axis = next((shown["axis"] for shown in report["views"] if shown["name"] == view), view)
     rows: list[list[object]] = []
     for a, b in dict.fromkeys((test["a"], test["b"]) for test in tests):
-        names = [named(systems.index(name), name) if name in systems else escape(name) for name in (b, a)]
-        found = [cells.get((a, b, bin)) for bin in bins]
-        rows.append([Markup(" − ".join(names)), *(_difference(test) for test in found)])
-    return table(f"Difference in BLEU by {axis}", ["pair", *bins], rows)
+        names = [system_name(systems.index(name), name) if name in systems else escape(name) for name in (b, a)]
+        rows.append([Markup(" − ".join(names)), *(_difference(cells.get((a, b, bin))) for bin in bins)])
+    return html_table(f"Difference in BLEU by {axis}", ["pair", *bins], rows)
 
 
 def _difference(test: Mapping[str, Any] | None) -> str:
     if test is None or test["difference"] is None:
-        return NONE
+        return MISSING
     if test["identical"]:
         return Markup("0.0<br><small>identical</small>")
     star = '<b class="star" title="both Holm-adjusted p under 0.05">*</b>' if test["significant"] else ""
-    return Markup(f"{signed(test['difference'])}{star}<br><small>{bounds(test['interval'])}</small>")
+    return Markup(f"{format_signed(test['difference'])}{star}<br><small>{format_interval(test['interval'])}</small>")
 
 
 def alignment_section(report: Report, systems: Sequence[str]) -> str:
@@ -171,28 +169,30 @@ def alignment_section(report: Report, systems: Sequence[str]) -> str:
         name = row["system"]
         cells.append(
             [
-                Markup(named(systems.index(name), name)) if name in systems else name,
-                row["way"] or NONE,
+                Markup(system_name(systems.index(name), name)) if name in systems else name,
+                row["way"] or MISSING,
                 str(row["shift"]),
                 row["gold"],
                 f"{row['n']:,}",
-                *(fixed(row[key], 3) for key in ("aer", "precision", "recall")),
-                *(fixed(by_length[label]["aer"], 3) if label in by_length else NONE for label in lengths),
+                *(format_number(row[key], 3) for key in ("aer", "precision", "recall")),
+                *(format_number(by_length[label]["aer"], 3) if label in by_length else MISSING for label in lengths),
             ]
         )
-    said = [
+    notes = [
         "AER: alignment error rate, 0 where every link is right; each target word is linked to the source word "
         "that it looks at most while the reference is forced.",
         "Shift 1 takes the weights of the step after the one that predicts the word. "
         "Columns by length: AER by source words.",
     ]
-    return section("alignment", "Attention as alignment", table("Alignment error rate", header, cells), notes(said))
+    return html_section(
+        "alignment", "Attention as alignment", html_table("Alignment error rate", header, cells), note_list(notes)
+    )
 
 
 def samples_section(samples: Sequence[Mapping[str, Any]] | None, report: Report, systems: Sequence[str]) -> str:
     """Short and long sentences with every system's output beside the reference."""
     if samples is None:
-        return section("samples", "Samples", LEFT_OUT)
+        return html_section("samples", "Samples", LEFT_OUT)
     if not samples:
         return ""
     test = report["test"]
@@ -200,14 +200,14 @@ def samples_section(samples: Sequence[Mapping[str, Any]] | None, report: Report,
     for group in dict.fromkeys(sample["group"] for sample in samples):
         cards = [_sample(sample, test, systems) for sample in samples if sample["group"] == group]
         parts.append(f"<h3>{escape(group.capitalize())} sentences</h3>{''.join(cards)}")
-    return section("samples", "Samples", *parts)
+    return html_section("samples", "Samples", *parts)
 
 
 def _sample(sample: Mapping[str, Any], test: Mapping[str, Any], systems: Sequence[str]) -> str:
     source, target = (attribute("lang", test.get(key)) for key in ("source_language", "target_language"))
     rows = [("source", "source", sample["source"], source), ("reference", "reference", sample["reference"], target)]
     outputs = [
-        (Markup(named(index, name)), "output", sample["outputs"][name], target)
+        (Markup(system_name(index, name)), "output", sample["outputs"][name], target)
         for index, name in enumerate(systems)
         if name in sample["outputs"]
     ]
@@ -218,7 +218,7 @@ def _sample(sample: Mapping[str, Any], test: Mapping[str, Any], systems: Sequenc
     return f'<article class="sample"><p class="count">{sample["words"]:,} source words</p><dl>{body}</dl></article>'
 
 
-def notes_section(report: Report) -> str:
+def provenance_section(report: Report) -> str:
     """How it was made: everything one needs to make it again."""
     test, record = report["test"], report["record"]
     signatures = [(f"{name} signature", text) for name, text in (report.get("signatures") or {}).items()]
@@ -241,5 +241,5 @@ def notes_section(report: Report) -> str:
         if value
     )
     label = "How this report was made"
-    record_table = scroll(f'<table class="record"><caption>{label}</caption><tbody>{rows}</tbody></table>', label)
-    return section("record", "Notes and record", notes(report.get("notes") or []), record_table)
+    record_table = scroll_box(f'<table class="record"><caption>{label}</caption><tbody>{rows}</tbody></table>', label)
+    return html_section("record", "Notes and record", note_list(report.get("notes") or []), record_table)

@@ -1,4 +1,4 @@
-"""Work for the processes of test_workers: here, where they import nothing that takes seconds."""
+"""Work for the processes of test_worker_pool: here, where they import nothing that takes seconds."""
 
 import os
 

@@ -1,0 +1,266 @@
+"""Which training pairs are left out, and why: one verdict for each pair.
+
+Wrong writing system, sentences of dev and test sets, duplicates, lengths that do not match.
+"""
+
+import hashlib
+import re
+import unicodedata
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from enum import IntEnum
+from typing import NamedTuple
+
+import numpy as np
+import xxhash
+
+from nmt.data.corpus import Pair, TestSet
+from nmt.data.text import words
+from nmt.training_settings import CleaningSettings
+
+_HASH_BLOCK = 1_000_000
+LONGEST_PIECE = 16  # characters: SentencePiece's own bound, so longer texts have more pieces than length / 16
+SPACELESS = frozenset({"zh", "ja", "th", "lo", "km", "my", "bo"})  # words are not divided by spaces
+
+_LATIN = (
+    "af az bs ca cs cy da de en eo es et eu fi fo fr fy ga gd gl hr ht hu id is it jv la lb lt lv mg mi ms mt nl nn no "
+    "oc pl pt rm ro sk sl so sq sv sw tl tr uz vi xh yo zu"
+).split()
+_LETTER_RANGES = {
+    **dict.fromkeys(_LATIN, "A-Za-zªº\u00c0-\u024f\u1e00-\u1eff"),
+    **dict.fromkeys(("ru", "uk", "be", "bg", "mk", "kk", "ky", "mn", "tg", "tt"), "\u0400-\u052f"),
+    **dict.fromkeys(
+        ("ar", "fa", "ur", "ps", "ug"), "\u0600-\u06ff\u0750-\u077f\u08a0-\u08ff\ufb50-\ufdff\ufe70-\ufefc"
+    ),
+    **dict.fromkeys(("hi", "mr", "ne", "sa"), "\u0900-\u097f"),
+    **dict.fromkeys(("he", "yi"), "\u0590-\u05ff\ufb1d-\ufb4f"),
+    "el": "\u0370-\u03ff\u1f00-\u1fff",
+    "hy": "\u0530-\u058f",
+    "ka": "\u10a0-\u10ff",
+    "am": "\u1200-\u139f",
+    "bn": "\u0980-\u09ff",
+    "pa": "\u0a00-\u0a7f",
+    "gu": "\u0a80-\u0aff",
+    "ta": "\u0b80-\u0bff",
+    "te": "\u0c00-\u0c7f",
+    "kn": "\u0c80-\u0cff",
+    "ml": "\u0d00-\u0d7f",
+    "si": "\u0d80-\u0dff",
+    "th": "\u0e00-\u0e7f",
+    "lo": "\u0e80-\u0eff",
+    "my": "\u1000-\u109f",
+    "km": "\u1780-\u17ff",
+    "ko": "\u1100-\u11ff\u3130-\u318f\uac00-\ud7af\u4e00-\u9fff",
+    "zh": "\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff",
+    "ja": "\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uff66-\uff9f",
+}
+_INSIDE_SCRIPT = {language: re.compile(f"[{letters}]") for language, letters in _LETTER_RANGES.items()}
+_OUTSIDE_SCRIPT = {language: re.compile(rf"[^\W\d_{letters}]") for language, letters in _LETTER_RANGES.items()}
+_LATIN_LANGUAGES = frozenset(_LATIN)
+
+
+def in_other_script(text: str, language: str) -> bool:
+    """True where most letters are not of the language's script; False for a language that is not known here."""
+    if language not in _LETTER_RANGES:
+        return False
+    if language in _LATIN_LANGUAGES and _is_latin_1(text):  # nearly every line: spares the count
+        return False
+    outside = len(_OUTSIDE_SCRIPT[language].findall(text))
+    return outside > 0 and outside > len(_INSIDE_SCRIPT[language].findall(text))
+
+
+def _is_latin_1(text: str) -> bool:
+    try:
+        text.encode("latin-1")
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
+_NO_LETTER = re.compile(r"[\W_]+")
+_ASCII_REST = bytes(code for code in range(128) if not chr(code).isalnum())
+_SPACELESS_LETTER = re.compile("[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]")
+
+
+def exact_key(text: str) -> str:
+    """Letters and digits alone, in one case and one Unicode form."""
+    return _NO_LETTER.sub("", unicodedata.normalize("NFKC", text).casefold())
+
+
+def ascii_key(text: str) -> bytes:
+    """The ASCII part of `key`, three times faster: where these differ, the keys do."""
+    return unicodedata.normalize("NFKC", text).casefold().encode("ascii", "ignore").translate(None, _ASCII_REST)
+
+
+@dataclass(frozen=True)
+class HeldOutIndex:
+    """The sets' sentences by key, and the pairs they form."""
+
+    one_side_words: int = 4
+    sources: dict[str, str] = field(default_factory=dict)  # key -> name of the set
+    targets: dict[str, str] = field(default_factory=dict)
+    pairs: dict[tuple[str, str], str] = field(default_factory=dict)
+    ascii_sources: set[bytes] = field(default_factory=set)
+    ascii_targets: set[bytes] = field(default_factory=set)
+
+    @classmethod
+    def of(cls, valid: Iterable[Pair], tests: Mapping[str, TestSet], one_side_words: int) -> "HeldOutIndex":
+        held_out = cls(one_side_words)
+        for pair in valid:
+            held_out._add("valid", pair.source, pair.target)
+        for name, test in tests.items():
+            for stream in test.references:
+                for source, target in zip(test.sources, stream, strict=True):
+                    held_out._add(name, source, target)
+        return held_out
+
+    def find(self, source: str, target: str) -> str:
+        """The set that holds this pair, or one side of it of `one_side_words` or more; empty where none does."""
+        maybe_source = ascii_key(source) in self.ascii_sources
+        maybe_target = ascii_key(target) in self.ascii_targets
+        if not (maybe_source or maybe_target):
+            return ""
+        sides = (exact_key(source), exact_key(target))
+        if sides in self.pairs:
+            return self.pairs[sides]
+        for text, name in ((source, self.sources.get(sides[0])), (target, self.targets.get(sides[1]))):
+            if name and _count_words(text) >= self.one_side_words:
+                return name
+        return ""
+
+    def _add(self, name: str, source: str, target: str) -> None:
+        sides = (exact_key(source), exact_key(target))
+        if all(sides):
+            self.pairs.setdefault(sides, name)
+        for text, text_key, keys, ascii_keys in (
+            (source, sides[0], self.sources, self.ascii_sources),
+            (target, sides[1], self.targets, self.ascii_targets),
+        ):
+            if text_key:
+                keys.setdefault(text_key, name)
+                ascii_keys.add(ascii_key(text))
+
+
+def _count_words(text: str) -> int:
+    """Whitespace-separated words; in a script without spaces every letter counts half a word."""
+    return max(len(words(text)), len(_SPACELESS_LETTER.findall(text)) // 2)
+
+
+class Verdict(IntEnum):
+    """What became of a pair: kept, or the first filter that left it out. The numbers are stored in files."""
+
+    KEPT = 0
+    EMPTY = 1
+    HELD_OUT = 2
+    WORDS = 3
+    RATIO = 4
+    IDENTICAL = 5
+    SCRIPT = 6
+    DUPLICATE = 7
+    PIECES = 8
+
+    @property
+    def reason(self) -> str:
+        return _REASONS[self]
+
+
+_REASONS = {
+    Verdict.KEPT: "kept",
+    Verdict.EMPTY: "empty",
+    Verdict.HELD_OUT: "in a dev or test set",
+    Verdict.WORDS: "too many words",
+    Verdict.RATIO: "unequal lengths",
+    Verdict.IDENTICAL: "identical sides",
+    Verdict.SCRIPT: "wrong script",
+    Verdict.DUPLICATE: "duplicate",
+    Verdict.PIECES: "too long",
+}
+
+
+class FilteredChunk(NamedTuple):
+    """The verdicts on one chunk of pairs."""
+
+    verdicts: np.ndarray  # (n,) uint8
+    hashes: np.ndarray  # (n,) uint64, of both sides together
+    held_out: dict[int, str]  # index in the chunk -> the set that holds it
+    digest: bytes  # of the whole text
+
+
+@dataclass(frozen=True)
+class PairFilter:
+    """Every filter that sees one pair at a time; runs in any process."""
+
+    settings: CleaningSettings
+    source_language: str
+    target_language: str
+    max_pieces: int
+    held_out: HeldOutIndex
+
+    def __call__(self, sources: Sequence[str], targets: Sequence[str]) -> FilteredChunk:
+        verdicts = np.zeros(len(sources), dtype=np.uint8)
+        hashes = np.zeros(len(sources), dtype=np.uint64)
+        held_out: dict[int, str] = {}
+        digest = hashlib.sha256()
+        for i, (source, target) in enumerate(zip(sources, targets, strict=True)):
+            line = f"{source}\t{target}\n".encode()
+            digest.update(line)
+            hashes[i] = xxhash.xxh3_64_intdigest(line)
+            if not source.strip() or not target.strip():
+                verdicts[i] = Verdict.EMPTY
+            elif self.settings.decontaminate and (name := self.held_out.find(source, target)):
+                verdicts[i] = Verdict.HELD_OUT
+                held_out[i] = name
+            else:
+                verdicts[i] = self._verdict(source, target)
+        return FilteredChunk(verdicts, hashes, held_out, digest.digest())
+
+    def _verdict(self, source: str, target: str) -> Verdict:
+        settings = self.settings
+        if max(len(source), len(target)) > (LONGEST_PIECE + 1) * self.max_pieces:
+            return Verdict.PIECES
+        if settings.max_words is not None and max(len(words(source)), len(words(target))) > settings.max_words:
+            return Verdict.WORDS
+        if settings.identical and source.strip() == target.strip():
+            return Verdict.IDENTICAL
+        if settings.max_ratio is not None and self._unequal(source, target, settings.max_ratio):
+            return Verdict.RATIO
+        if settings.script and (
+            in_other_script(source, self.source_language) or in_other_script(target, self.target_language)
+        ):
+            return Verdict.SCRIPT
+        return Verdict.KEPT
+
+    def _unequal(self, source: str, target: str, ratio: float) -> bool:
+        if SPACELESS.isdisjoint((self.source_language, self.target_language)):
+            shorter, longer = sorted((len(words(source)), len(words(target))))
+        else:
+            shorter, longer = sorted((len(source), len(target)))
+        return longer > ratio * shorter + 3
+
+
+def mark_duplicates(verdicts: np.ndarray, hashes: np.ndarray) -> None:
+    """Of the kept pairs with equal hashes all but the first become DUPLICATE. Idempotent.
+
+    Works on arrays mapped from files, one range of hashes after the other: of its own it takes about 4 bytes for each
+    pair, and 30 for each pair of one range (a 256th).
+    """
+    ranges = np.empty(len(hashes), dtype=np.uint8)
+    for start in range(0, len(hashes), _HASH_BLOCK):
+        ranges[start : start + _HASH_BLOCK] = hashes[start : start + _HASH_BLOCK] >> np.uint64(56)
+    candidates = (verdicts == Verdict.KEPT) | (verdicts == Verdict.DUPLICATE)
+    for value in range(256):
+        indices = np.flatnonzero((ranges == value) & candidates)
+        candidate_hashes = hashes[indices]
+        order = np.argsort(candidate_hashes, kind="stable")
+        repeated = np.zeros(len(indices), dtype=bool)
+        repeated[order[1:]] = candidate_hashes[order[1:]] == candidate_hashes[order[:-1]]
+        verdicts[indices] = np.where(repeated, np.uint8(Verdict.DUPLICATE), np.uint8(Verdict.KEPT))
+
+
+_ESCAPES = re.compile(r"&(?:apos|quot|amp|lt|gt|#91|#93|#124);|@-@")
+_APART = re.compile(r"\w [,.](?: |$)")  # French sets ; : ! ? apart itself
+
+
+def looks_tokenised(text: str) -> bool:
+    """Moses escapes, or ASCII punctuation standing apart as a tokeniser leaves it."""
+    return bool(("&" in text or "@" in text) and _ESCAPES.search(text)) or bool(_APART.search(text))

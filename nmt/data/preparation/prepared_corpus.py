@@ -1,0 +1,269 @@
+"""Prepared corpora on disk: identified by their content, built once, read by any number of processes."""
+
+import hashlib
+import json
+import os
+import re
+import shutil
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from filelock import FileLock, Timeout
+
+from nmt.data.corpus import Corpus, Pair, TestSet
+from nmt.data.encoded_pairs import EncodedPairs, PartRange, Sequences, encode_pairs
+from nmt.data.preparation.corpus_builder import (
+    CARD_PAGE,
+    VALID,
+    WORK_FILES,
+    CorpusBuilder,
+    PreparationSettings,
+    TokenizerPair,
+)
+from nmt.data.preparation.resumable_arrays import map_array
+from nmt.data.preparation.worker_pool import available_cpus
+from nmt.data.test_sets import PREPARED_FOLDER, select_test_sets, set_names
+from nmt.data.tokenizer import Tokenizer, load_tokenizers
+from nmt.errors import UserError
+from nmt.files import write_text
+from nmt.progress import say
+from nmt.schema import check
+from nmt.training_settings import CleaningSettings, TokenizerSettings
+
+FORMAT = 1  # raised whenever older folders can no longer be read as they are
+MANIFEST = "manifest.json"
+
+
+@dataclass(frozen=True)
+class PreparedCorpus:
+    """What a training reads. The ids stay in memory-mapped files."""
+
+    folder: Path
+    source: Tokenizer
+    target: Tokenizer
+    train: EncodedPairs
+    valid: EncodedPairs
+    valid_pairs: list[Pair]
+    facts: dict[str, Any]
+
+    @property
+    def card(self) -> Path:
+        """The data card for a reader."""
+        return self.folder / CARD_PAGE
+
+
+@dataclass(frozen=True)
+class HeldOutText:
+    """What must not be trained on, read only where a folder is built; `names` identify the choice."""
+
+    names: list[str]
+    valid: Callable[[], list[Pair]]
+    tests: Callable[[], Mapping[str, TestSet]]
+
+
+def prepare_from_config(
+    config: Mapping[str, Any], make_corpus: Callable[[], Corpus], tokenizers: TokenizerPair | None = None
+) -> PreparedCorpus:
+    """The corpus of `data=...`, prepared now unless it was before; or the folder named by `prepared=`, as it is."""
+    if config["prepared"]:
+        return open_prepared(Path(str(config["prepared"])).expanduser())
+    settings = _preparation_settings(config)
+    corpus = make_corpus()
+    data_dir = Path(str(config["data_dir"])).expanduser()
+    return prepare_corpus(corpus, settings, data_dir, _held_out_text(config, corpus), tokenizers)
+
+
+def _held_out_text(config: Mapping[str, Any], corpus: Corpus) -> HeldOutText:
+    """Validation and test text of the corpus; sacreBLEU's sets replace the one and join the other."""
+    valid_names = set_names(config["evaluate"]["valid"])
+    test_names = set_names(config["evaluate"]["test"])
+
+    def valid() -> list[Pair]:
+        if not valid_names:
+            return list(corpus.valid())
+        sets = select_test_sets(corpus, valid_names).values()
+        return [Pair(*pair) for test in sets for pair in zip(test.sources, test.references[0], strict=True)]
+
+    def tests() -> dict[str, TestSet]:
+        return corpus.test_sets() | (select_test_sets(corpus, test_names) if test_names else {})
+
+    return HeldOutText([*(f"valid {name}" for name in valid_names), *test_names], valid, tests)
+
+
+def _preparation_settings(config: Mapping[str, Any]) -> PreparationSettings:
+    max_pieces, workers = config["batching"]["max_pieces"], config["workers"]
+    return PreparationSettings(
+        check(TokenizerSettings, config["tokenizer"], "tokenizer."),
+        check(CleaningSettings, config["cleaning"], "cleaning."),
+        max_pieces,
+        available_cpus() if workers is None else workers,
+    )
+
+
+def prepare_corpus(
+    corpus: Corpus,
+    settings: PreparationSettings,
+    data_dir: Path,
+    held_out: HeldOutText,
+    tokenizers: TokenizerPair | None = None,
+) -> PreparedCorpus:
+    """The prepared folder of a corpus under these settings, built where it is missing.
+
+    Another process that builds the same one is waited for. `tokenizers` are used instead of learning new ones.
+    UserError where the text cannot be used; then nothing is left behind.
+    """
+    content = _identifying_content(corpus, settings, held_out.names, tokenizers)
+    folder = data_dir / PREPARED_FOLDER / _folder_name(corpus, content)
+    if not (folder / MANIFEST).exists():
+        with _lock(folder):
+            if not (folder / MANIFEST).exists():
+                _build(
+                    folder,
+                    lambda: CorpusBuilder(corpus, settings, held_out.valid(), held_out.tests()),
+                    content,
+                    tokenizers,
+                )
+    return open_prepared(folder)
+
+
+def open_prepared(folder: Path) -> PreparedCorpus:
+    """A prepared folder as it is. UserError where it is none, is damaged, or of another version."""
+    manifest = _read_manifest(folder)
+    facts = manifest["facts"]
+    source, target = load_tokenizers(folder)
+    try:
+        valid_pairs = [Pair(*pair) for pair in json.loads((folder / VALID).read_text(encoding="utf-8"))]
+        train = EncodedPairs(
+            _map_sequences(folder, "src", facts), _map_sequences(folder, "tgt", facts), _read_part_ranges(facts)
+        )
+    except (OSError, ValueError) as error:
+        raise UserError(f"{folder} is damaged ({error}); delete it and prepare again") from None
+    valid = encode_pairs(valid_pairs, source, target, manifest["max_pieces"])
+    return PreparedCorpus(folder, source, target, train, valid, valid_pairs, facts)
+
+
+def data_identity(facts: Mapping[str, Any]) -> str:
+    """A checksum of what was read for training and of the pieces' numbers; the same data give the same one."""
+    facts_of_text = {key: facts[key] for key in ("train_sha256", "source_vocab", "target_vocab")}
+    return hashlib.sha256(json.dumps(facts_of_text, sort_keys=True).encode()).hexdigest()
+
+
+def _identifying_content(
+    corpus: Corpus, settings: PreparationSettings, names: list[str], tokenizers: TokenizerPair | None
+) -> dict[str, Any]:
+    """Everything that decides the bytes of the folder."""
+    return {
+        "format": FORMAT,
+        "corpus": corpus.identity(),
+        "languages": [corpus.source_language, corpus.target_language],
+        "tokenizer": settings.tokenizer.model_dump() if tokenizers is None else None,
+        "pieces": [hashlib.sha256(tokenizer.model).hexdigest() for tokenizer in tokenizers or ()],
+        "cleaning": settings.cleaning.model_dump(),
+        "max_pieces": settings.max_pieces,
+        "held_out": names,
+    }
+
+
+def _folder_name(corpus: Corpus, content: Mapping[str, Any]) -> str:
+    digest = hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()
+    words = (corpus.name, corpus.source_language, corpus.target_language, digest[:12])
+    return re.sub(r"[^\w.-]+", "-", "-".join(word for word in words if word)).lstrip(".-")
+
+
+@contextmanager
+def _lock(folder: Path) -> Iterator[None]:
+    """One builder at a time; the lock goes with its process, whatever ends that."""
+    lock = FileLock(str(folder.with_name(f".{folder.name}.lock")))
+    announced = False
+    while not lock.is_locked:
+        try:
+            folder.parent.mkdir(parents=True, exist_ok=True)
+            lock.acquire(timeout=1 if announced else 0)
+        except Timeout:
+            if not announced:
+                say(f"another process is preparing {folder}; waiting for it")
+            announced = True
+        except FileNotFoundError:  # the other process has failed and removed the folder
+            continue
+        except OSError as error:
+            raise _unwritable(folder, error) from None
+    try:
+        yield
+    finally:
+        lock.release()
+
+
+def _build(
+    folder: Path, build: Callable[[], CorpusBuilder], content: Mapping[str, Any], tokenizers: TokenizerPair | None
+) -> None:
+    """Build under another name, then rename. An interrupted build is resumed; a failed one is removed."""
+    unfinished = folder.with_name(f"{folder.name}.unfinished")
+    if unfinished.exists():
+        say(f"resuming {unfinished}")
+    try:
+        if not (unfinished / MANIFEST).exists():
+            facts = {**build().run(unfinished, tokenizers), "identity": content["corpus"]}
+            manifest = {**content, "facts": facts}
+            text = json.dumps(manifest, indent=1, ensure_ascii=False, allow_nan=False) + "\n"
+            write_text(unfinished / MANIFEST, text)
+        for name in WORK_FILES:
+            (unfinished / name).unlink(missing_ok=True)
+        shutil.rmtree(folder, ignore_errors=True)  # no manifest: not a prepared folder
+        os.replace(unfinished, folder)
+    except UserError:
+        _remove(unfinished)
+        raise
+    except OSError as error:
+        _remove(unfinished)
+        raise _unwritable(folder, error) from None
+
+
+def _unwritable(folder: Path, error: OSError) -> UserError:
+    return UserError(
+        f"cannot write {folder} ({error.strerror or error}); nothing is left of it. "
+        f"Free some space, or keep prepared corpora elsewhere: data_dir=FOLDER"
+    )
+
+
+def _remove(folder: Path) -> None:
+    """The folder, and those around it that were made for it."""
+    shutil.rmtree(folder, ignore_errors=True)
+    with suppress(OSError):
+        folder.with_name(f".{folder.name.removesuffix('.unfinished')}.lock").unlink()
+    for parent in (folder.parent, folder.parent.parent):
+        with suppress(OSError):  # not empty
+            parent.rmdir()
+
+
+def _read_manifest(folder: Path) -> dict[str, Any]:
+    try:
+        manifest = json.loads((folder / MANIFEST).read_text(encoding="utf-8"))
+        version = manifest["format"]
+    except FileNotFoundError:
+        raise UserError(
+            f"{folder} is no prepared corpus: it has no {MANIFEST}; make one: python -m nmt.prepare"
+        ) from None
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise UserError(f"{folder / MANIFEST} is damaged ({error}); delete {folder} and prepare again") from None
+    if version != FORMAT:
+        raise UserError(
+            f"{folder} was prepared by another version of this program (format {version}, this one reads {FORMAT}); "
+            f"delete it and prepare again"
+        )
+    return manifest
+
+
+def _map_sequences(folder: Path, side: str, facts: Mapping[str, Any]) -> Sequences:
+    ids = map_array(folder / f"{side}.ids", np.dtype(facts["ids"]))
+    offsets = map_array(folder / f"{side}.offsets", np.dtype("int64"))
+    if len(offsets) != facts["train"]["kept"] + 1 or offsets[-1] != len(ids):
+        raise ValueError(f"{side}.ids and {side}.offsets are not of the size that {MANIFEST} says")
+    return Sequences(ids, offsets)
+
+
+def _read_part_ranges(facts: Mapping[str, Any]) -> tuple[PartRange, ...]:
+    return tuple(PartRange(*part) for part in facts.get("parts", ()))

@@ -1,0 +1,127 @@
+"""Word alignments as text, and their error against a gold standard.
+
+AER = 1 - (|A ∩ S| + |A ∩ P|) / (|A| + |S|), precision |A ∩ P| / |A|, recall |A ∩ S| / |S| over all pairs together, for
+links A, sure gold links S and possible ones P, S among them      Och & Ney 2003, Computational Linguistics 29(1).
+"""
+
+import re
+from collections.abc import Collection, Iterable, Sequence
+from typing import Any, NamedTuple
+
+from nmt.data.text import read_lines, require_equal_counts
+from nmt.errors import UserError
+from nmt.evaluation.by_length import BINS
+from nmt.progress import say
+
+Link = tuple[int, int]  # source word, target word, from 0
+_LINK = re.compile(r"([0-9]+)([-p?])([0-9]+)")
+
+
+class GoldAlignment(NamedTuple):
+    """The gold alignment of one sentence pair."""
+
+    sure: frozenset[Link]
+    possible: frozenset[Link]  # the sure ones too
+
+
+class AlignmentScores(NamedTuple):
+    """Between 0 and 1; None where there is nothing to count."""
+
+    aer: float | None
+    precision: float | None
+    recall: float | None
+
+
+def pharaoh_line(links: Iterable[Link]) -> str:
+    """ "0-0 1-2": source word and target word, counted from 0, in order; empty where there is none."""
+    return " ".join(f"{source}-{target}" for source, target in sorted(set(links)))
+
+
+def all_sure(links: Iterable[Sequence[int]]) -> GoldAlignment:
+    """Gold links that are all sure."""
+    link_set = frozenset((source, target) for source, target in links)
+    return GoldAlignment(link_set, link_set)
+
+
+def score_alignments(alignments: Sequence[Collection[Link]], gold: Sequence[GoldAlignment]) -> AlignmentScores:
+    """AER, precision and recall over all pairs together. ValueError unless there is one alignment a gold alignment."""
+    predicted = expected = in_sure = in_possible = 0
+    for links, gold_links in zip(map(set, alignments), gold, strict=True):
+        predicted += len(links)
+        expected += len(gold_links.sure)
+        in_sure += len(links & gold_links.sure)
+        in_possible += len(links & gold_links.possible)
+    return AlignmentScores(
+        1 - (in_sure + in_possible) / (predicted + expected) if predicted + expected else None,
+        in_possible / predicted if predicted else None,
+        in_sure / expected if expected else None,
+    )
+
+
+def alignment_error_by_length(
+    alignments: Sequence[Collection[Link]], gold: Sequence[GoldAlignment], lengths: Sequence[int]
+) -> list[dict[str, Any]]:
+    """The scores in each bin of source lengths, empty bins too."""
+    rows = []
+    for length_bin in BINS:
+        members = [index for index, length in enumerate(lengths) if length in length_bin]
+        scores = score_alignments([alignments[index] for index in members], [gold[index] for index in members])
+        rows.append({"label": length_bin.label, "n": len(members), **scores._asdict()})
+    return rows
+
+
+def read_alignments(
+    path: str, sources: Sequence[int], targets: Sequence[int], base: int, reverse: bool = False
+) -> list[GoldAlignment]:
+    """Lines of links `i-j` (sure) and `ipj` or `i?j` (possible), between pairs with these numbers of words.
+
+    Words are counted from `base`, 0 or 1. In a `reverse` file i is the target word. UserError with file and line
+    for what is no link, or links words that are not there; for unequal counts.
+    """
+    lines = list(read_lines(path))
+    require_equal_counts({path: len(lines), "the sources": len(sources), "the targets": len(targets)})
+    parsed = [_parse(path, number, line) for number, line in enumerate(lines, start=1)]
+    sizes = list(zip(targets, sources, strict=True) if reverse else zip(sources, targets, strict=True))
+    if base == 0 and any(parsed) and not any(0 in link[:2] for links in parsed for link in links):
+        say(f"warning: index 0 never occurs in {path}; if its words are counted from 1: alignment.base=1")
+    gold = []
+    for number, (links, size) in enumerate(zip(parsed, sizes, strict=True), start=1):
+        for link in links:
+            _require_inside(f"{path}: line {number}", link, size, base)
+        sure = [link for link in links if link.sure]
+        gold.append(GoldAlignment(_from_zero(sure, base, reverse), _from_zero(links, base, reverse)))
+    return gold
+
+
+class _ParsedLink(NamedTuple):
+    """A link as written in a file."""
+
+    i: int
+    j: int
+    sure: bool
+
+
+def _parse(path: str, number: int, line: str) -> list[_ParsedLink]:
+    links = []
+    for item in line.split():
+        match = _LINK.fullmatch(item)
+        if match is None:
+            raise UserError(
+                f"{path}: line {number}: {item[:40]} is no link; links are written i-j, possible ones ipj or i?j"
+            )
+        links.append(_ParsedLink(int(match[1]), int(match[3]), match[2] == "-"))
+    return links
+
+
+def _from_zero(links: Iterable[_ParsedLink], base: int, reverse: bool) -> frozenset[Link]:
+    moved = [(link.i - base, link.j - base) for link in links]
+    return frozenset((j, i) if reverse else (i, j) for i, j in moved)
+
+
+def _require_inside(where: str, link: _ParsedLink, size: tuple[int, int], base: int) -> None:
+    for index, count in zip(link[:2], size, strict=True):
+        if not base <= index < count + base:
+            raise UserError(
+                f"{where}: link {link.i}-{link.j} leaves the sentence: counted from {base}, "
+                f"its {count} words end at {count + base - 1}"
+            )

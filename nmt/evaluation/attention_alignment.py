@@ -1,0 +1,158 @@
+"""Attention read as word alignment: links of forced decoding against the gold links of a test set."""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from nmt.data.corpus import TestSet
+from nmt.data.text import words
+from nmt.errors import ConfigError, UserError
+from nmt.evaluation.alignment_error import (
+    GoldAlignment,
+    alignment_error_by_length,
+    all_sure,
+    pharaoh_line,
+    read_alignments,
+    score_alignments,
+)
+from nmt.evaluation.by_length import source_length
+from nmt.evaluation.stored import lines_sha256, read_with_lines, require_writable, to_json
+from nmt.files import write_text
+from nmt.progress import say
+from nmt.settings import AlignmentSettings, GoldSettings
+
+if TYPE_CHECKING:  # torch takes seconds to import, and scoring files needs none
+    from nmt.decoding.forced_alignment import AttentionShape, ForcedAlignments
+    from nmt.decoding.translator import Translator
+
+
+def layer_index(settings: AlignmentSettings, shape: "AttentionShape") -> int:
+    """Index of the chosen layer, or of the mean over layers, in shape.layer_names. ConfigError where there is none."""
+    if isinstance(settings.layer, str):
+        return len(shape.layer_names) - 1
+    if settings.layer > shape.layers:
+        raise ConfigError(f"alignment.layer={settings.layer}: this system attends in {shape.layers} layer(s)")
+    return settings.layer - 1
+
+
+class GoldAlignmentSet(NamedTuple):
+    """The gold links of each sentence pair, and the name of their file or test set."""
+
+    name: str
+    pairs: list[GoldAlignment]
+
+
+def read_gold_alignments(test: TestSet, settings: GoldSettings) -> GoldAlignmentSet | None:
+    """Gold links between the sources and the first references; None where there are none, or score=false.
+
+    UserError for a file that does not fit these sentences.
+    """
+    if not settings.score:
+        return None
+    if settings.gold and settings.base is not None:
+        sources, targets = ([len(words(line)) for line in side] for side in (test.sources, test.references[0]))
+        name = Path(settings.gold).name.removesuffix(".gz")
+        return GoldAlignmentSet(name, read_alignments(settings.gold, sources, targets, settings.base, settings.reverse))
+    if test.alignments is None:
+        return None
+    return GoldAlignmentSet(test.name, [all_sure(links) for links in test.alignments])
+
+
+def add_alignment_scores(
+    evaluation: dict[str, Any],
+    test: TestSet,
+    gold: GoldAlignmentSet,
+    settings: AlignmentSettings,
+    folder: Path,
+    translator: Callable[[], "Translator"],
+    provenance: Callable[[], dict[str, Any]],
+    force: bool,
+) -> dict[str, Any]:
+    """The evaluation of a run with the AER of its attention; unchanged where the model has no attention.
+
+    Written to `folder`: the scores of every layer and shift in TEST.alignment.json, the links of one of them in
+    TEST.alignment.txt. Files that the same weights made of the same text are reused unless `force`.
+    """
+    inputs = {
+        **{key: evaluation[key] for key in ("weights_sha256", "max_src_pieces")},
+        "source_sha256": lines_sha256(test.sources),
+        "reference_sha256": lines_sha256(test.references[0]),
+        "gold": gold.name,
+        "gold_sha256": lines_sha256(
+            f"{pharaoh_line(pair.sure)} / {pharaoh_line(pair.possible)}" for pair in gold.pairs
+        ),
+        "layer": settings.layer,
+        "shift": settings.shift,
+    }
+    json_file, links_file = (folder / f"{test.name}.alignment.{suffix}" for suffix in ("json", "txt"))
+    files = None if force else read_with_lines(json_file, links_file, "links_sha256")
+    stored = files[0] if files else None
+    if stored is not None and all(stored.get(key) == value for key, value in inputs.items()):
+        say(f"{evaluation['system']}: alignments of {test.name} are there ({folder}); made again with force=true")
+    else:
+        try:
+            require_writable(folder)
+        except UserError as error:  # a read-only run that is evaluated already
+            say(f"no alignments: {error}")
+            return evaluation
+        system = {key: evaluation[key] for key in ("system", "run", "seed")}
+        lines, scores = _align({**system, "test": test.name, **inputs}, test, gold, settings, translator())
+        stored = {**scores, "record": provenance()}
+        write_text(links_file, "".join(f"{line}\n" for line in lines))
+        write_text(json_file, to_json(stored) + "\n")
+        say(f"written: {json_file} and .alignment.txt")
+    if not stored["alignment"]:
+        return evaluation
+    return {**evaluation, "not_aligned": stored["not_aligned"], "alignment": stored["alignment"]}
+
+
+def _align(
+    facts: dict[str, Any],
+    test: TestSet,
+    gold: GoldAlignmentSet,
+    settings: AlignmentSettings,
+    translator: "Translator",
+) -> tuple[list[str], dict[str, Any]]:
+    """Pharaoh lines of the layer and shift in the settings, and the content of TEST.alignment.json."""
+    from nmt.decoding.forced_alignment import force_align
+
+    aligned = force_align(translator, test.sources, test.references[0], show_bar=True)
+    if aligned is None:
+        say(f"{facts['system']} has no attention: no alignments")
+        lines = [""] * len(test.sources)
+    else:
+        lines = [pharaoh_line(links) for links in aligned.links(layer_index(settings, aligned.shape), settings.shift)]
+    return lines, {
+        **facts,
+        "sentences": len(lines),
+        "not_aligned": aligned.left_out if aligned else len(lines),
+        "links_sha256": lines_sha256(lines),
+        "alignment": _scores(facts["system"], test, aligned, gold, settings) if aligned else [],
+    }
+
+
+def _scores(
+    system: str,
+    test: TestSet,
+    aligned: "ForcedAlignments",
+    gold: GoldAlignmentSet,
+    settings: AlignmentSettings,
+) -> list[dict[str, Any]]:
+    """An entry for each layer and shift; `default` marks the layer and shift in the settings."""
+    lengths = [source_length(line) for line in test.sources]
+    default = (layer_index(settings, aligned.shape), settings.shift)
+    entries = []
+    for layer, layer_name in enumerate(aligned.shape.layer_names):
+        for shift in (0, 1):
+            links = aligned.links(layer, shift)
+            entries.append({
+                "system": system,
+                "way": layer_name,
+                "shift": shift,
+                "default": (layer, shift) == default,
+                "gold": gold.name,
+                "n": len(links),
+                **score_alignments(links, gold.pairs)._asdict(),
+                "by_length": alignment_error_by_length(links, gold.pairs, lengths),
+            })  # fmt: skip
+    return entries

@@ -1,0 +1,128 @@
+"""Trackers of metrics: JSON lines always; Weights & Biases or TensorBoard on request."""
+
+import json
+import math
+import os
+import secrets
+import sys
+from pathlib import Path
+from typing import Any, Protocol
+
+from nmt.errors import UserError
+from nmt.files import write_whole
+
+
+class Tracker(Protocol):
+    """Opened once the run directory exists, also when a run is resumed."""
+
+    def open(self, run_dir: Path, name: str, config: dict[str, Any]) -> None: ...
+    def log(self, update: int, metrics: dict[str, float]) -> None: ...
+    def close(self, exit_code: int) -> None: ...
+
+
+class NoTracker:
+    """Only metrics.jsonl."""
+
+    def open(self, run_dir: Path, name: str, config: dict[str, Any]) -> None:
+        pass
+
+    def log(self, update: int, metrics: dict[str, float]) -> None:
+        pass
+
+    def close(self, exit_code: int) -> None:
+        pass
+
+
+class WandbTracker:
+    """Weights & Biases; offline where there is no account, so that it never prompts and never blocks."""
+
+    def __init__(self, project: str = "nmt") -> None:
+        self._project = project
+        if not os.environ.get("WANDB_MODE"):
+            os.environ.pop("WANDB_MODE", None)  # empty means unset, but wandb takes it for a mode
+        try:
+            import wandb
+        except ImportError as error:
+            raise UserError(
+                f"tracker=wandb: wandb cannot be imported ({error}); pip install wandb, or leave tracker=wandb away"
+            ) from None
+        self._wandb = wandb
+        self._mode: Any = os.environ.get("WANDB_MODE")
+        if not self._mode and not wandb.login(prompt=False, verify=False):
+            self._mode = os.environ["WANDB_MODE"] = "offline"
+            print(
+                "wandb: no account found, so the run is kept offline (wandb login puts later runs online; "
+                "wandb sync sends this one)",
+                file=sys.stderr,
+            )
+        self._run: Any = None
+
+    def open(self, run_dir: Path, name: str, config: dict[str, Any]) -> None:
+        id_file = run_dir / "wandb-id.txt"  # the same id at a resume, so that both parts are one run
+        if not id_file.exists():
+            id_file.write_text(secrets.token_hex(4), encoding="utf-8")
+        self._run = self._wandb.init(
+            project=self._project,
+            name=name,
+            id=id_file.read_text(encoding="utf-8").strip(),
+            resume="allow",
+            dir=str(run_dir),
+            mode=self._mode,
+            config=config,
+            reinit="finish_previous",
+            settings=self._wandb.Settings(silent=True, console="off"),
+        )
+
+    def log(self, update: int, metrics: dict[str, float]) -> None:
+        self._run.log(metrics, step=update)
+
+    def close(self, exit_code: int) -> None:
+        if self._run is not None:
+            self._run.finish(exit_code=exit_code)
+
+
+class TensorboardTracker:
+    """Event files in RUN/tensorboard."""
+
+    def __init__(self) -> None:
+        try:
+            from torch.utils.tensorboard import SummaryWriter
+        except ImportError:
+            raise UserError("tracker=tensorboard needs the package: pip install tensorboard") from None
+        self._make = SummaryWriter
+        self._writer: Any = None
+
+    def open(self, run_dir: Path, name: str, config: dict[str, Any]) -> None:
+        self._writer = self._make(str(run_dir / "tensorboard"))
+
+    def log(self, update: int, metrics: dict[str, float]) -> None:
+        for key, value in metrics.items():
+            self._writer.add_scalar(key, value, update)
+
+    def close(self, exit_code: int) -> None:
+        if self._writer is not None:
+            self._writer.close()
+
+
+class JsonLines:
+    """metrics.jsonl, strict JSON, one object a line; lines after a resumed update are dropped first."""
+
+    def __init__(self, path: Path, resumed_at: int) -> None:
+        kept = [line for line in _lines(path) if json.loads(line)["update"] <= resumed_at]
+        write_whole(path, lambda to: to.write_text("".join(kept), encoding="utf-8"))
+        self._file = path.open("a", encoding="utf-8")
+
+    def log(self, update: int, metrics: dict[str, float]) -> None:
+        finite = {key: value if math.isfinite(value) else None for key, value in metrics.items()}
+        self._file.write(json.dumps({"update": update, **finite}, allow_nan=False) + "\n")
+        self._file.flush()
+
+    def close(self) -> None:
+        self._file.close()
+
+
+def _lines(path: Path) -> list[str]:
+    """Whole lines only: a crash may have cut the last one."""
+    if not path.exists():
+        return []
+    return [line + "\n" for line in path.read_text(encoding="utf-8").split("\n")[:-1]]

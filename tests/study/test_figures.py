@@ -1,0 +1,211 @@
+"""The figures, learning curves and attention pictures. All numbers are invented."""
+
+from itertools import pairwise
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from matplotlib.figure import Figure
+
+from nmt.data.corpus import TestSet
+from nmt.study.attention_maps import draw_attention, layer_panels, merge_pieces, piece_text, word_groups
+from nmt.study.figures import (
+    bin_centre_position,
+    draw_validation_curves,
+    draw_view,
+    read_validation_curve,
+    save_figure,
+    spread_apart,
+)
+from nmt.study.report_files import file_names
+from nmt.study.results import System
+from nmt.study.samples import choose_example, find_example, spread_over_lengths
+from tests.study.fakes import report_of, systems_in
+
+
+class Map(NamedTuple):
+    source_pieces: list[str]
+    target_pieces: list[str]
+    weights: np.ndarray
+
+
+def random_map(source: list[str], target: list[str], layers: int = 2, heads: int = 3) -> Map:
+    weights = np.random.default_rng(5).random((layers, heads, len(target), len(source)))
+    return Map(source, target, weights / weights.sum(axis=-1, keepdims=True))
+
+
+@pytest.fixture
+def report(tmp_path):
+    return report_of(systems_in(tmp_path, ("rnn", "luong"), seeds=2))
+
+
+def test_the_figure_is_drawn_in_three_formats_and_the_same_bytes_each_time(tmp_path, report):
+    png = draw_view(report, report["views"][0], tmp_path / "a" / "curve")
+    assert png.read_bytes()[:8] == b"\x89PNG\r\n\x1a\n"
+    draw_view(report, report["views"][0], tmp_path / "b" / "curve")
+    for suffix in (".png", ".svg", ".pdf"):
+        first, second = (tmp_path / place / f"curve{suffix}" for place in "ab")
+        assert first.read_bytes() == second.read_bytes()
+
+
+def test_the_svg_names_every_system_and_n_and_what_was_trained_on(tmp_path, report):
+    view = report["views"][0] | {
+        "cap": {"at": 37, "label": "trained up to 37"},
+        "training": [0.5, 0.3, 0.2, 0, 0, 0, 0],
+    }
+    draw_view(report, view, tmp_path / "curve")
+    svg = (tmp_path / "curve.svg").read_text(encoding="utf-8")
+    for text in ("rnn", "luong", "n=130", "n=7", "BLEU by source words", "trained up to 37", "50%", "mean of 2 seeds"):
+        assert text in svg
+
+
+def test_a_length_stands_in_its_bin():
+    bins = [{"low": 1, "high": 10}, {"low": 10, "high": 20}, {"low": 30, "high": None}]
+    assert [bin_centre_position(n, bins) for n in (1, 10, 15, 25, 30, 40, 400)] == [-0.5, 0.5, 1.0, 1.5, 1.5, 2.0, 2.5]
+
+
+def test_a_name_that_looks_like_mathematics_is_text(tmp_path):
+    (system,) = systems_in(tmp_path, ("rnn",))
+    report = report_of([System("$x_{", system.results)])
+    draw_view(report, report["views"][0], tmp_path / "curve")
+    assert "$x_{" in (tmp_path / "curve.svg").read_text(encoding="utf-8")
+
+
+def test_systems_without_any_bleu_still_make_a_figure(tmp_path, report):
+    view = report["views"][0]
+    for rows in view["scores"].values():
+        for row in rows:
+            row |= {"bleu": None, "interval": None, "seeds": [None, None]}
+    assert draw_view(report, view, tmp_path / "curve").is_file()
+
+
+@given(st.lists(st.floats(0, 100), max_size=11), st.floats(0.1, 20))
+def test_labels_keep_their_order_and_their_distance(heights, gap):
+    apart = spread_apart(sorted(heights), gap)
+    assert len(apart) == len(heights)
+    assert all(later - earlier >= gap * (1 - 1e-6) for earlier, later in pairwise(apart))
+
+
+def test_pieces_become_words_and_rows_still_sum_to_one():
+    source, target = ["▁the", "▁do", "g", "</s>"], ["▁der", "▁H", "un", "d", "▁.", "</s>"]
+    merged = merge_pieces(*random_map(source, target))
+    assert (merged.source, merged.target) == (["the", "dog", "</s>"], ["der", "Hund", ".", "</s>"])
+    assert merged.weights.shape == (2, 3, 4, 3)
+    np.testing.assert_allclose(merged.weights.sum(axis=-1), 1.0)
+
+
+def test_text_without_spaces_stays_in_pieces():
+    assert len(word_groups(["▁我", "们", "今", "天", "去", "公", "园", "</s>"])) == 8
+
+
+def test_byte_pieces_are_read_as_the_letter_they_spell():
+    assert piece_text(["▁n", "<0xC3>", "<0xA4>", "h"]) == "näh"
+    assert piece_text(["<0xC3>"]) == "�"
+    assert piece_text(["▁"]) == "·"
+
+
+@pytest.mark.parametrize(
+    ("layers", "titles"),
+    [
+        (1, ["mean of 3 heads"]),
+        (2, ["layer 1, mean of 3 heads", "layer 2, mean of 3 heads"]),
+        (6, ["last of 6 layers, mean of 3 heads"]),
+    ],
+)
+def test_layers_are_panels_and_many_layers_are_the_last(layers, titles):
+    weights = random_map(["▁a"] * 5, ["▁b"] * 7, layers).weights
+    panels = layer_panels(weights)
+    assert [panel.title for panel in panels] == titles
+    np.testing.assert_allclose(panels[-1].weights, weights[-1].mean(axis=0))
+
+
+@pytest.mark.parametrize("suffix", [".png", ".svg", ".pdf"])
+def test_attention_is_drawn_with_gold_links_and_without(tmp_path, suffix):
+    map = random_map(["▁a", "▁$x", "_2$", "</s>"], ["▁你", "▁b", "</s>"])
+    assert draw_attention(map, tmp_path / f"gold{suffix}", "a title", gold=[(0, 1), (1, 0)]).is_file()
+    assert draw_attention(map, tmp_path / "deep" / f"plain{suffix}").is_file()
+
+
+def test_links_beyond_the_words_of_the_picture_are_left_out(tmp_path):
+    map = random_map(["▁a", "</s>"], ["▁b", "</s>"])
+    links = [draw_attention(map, tmp_path / f"{n}.svg", gold=gold) for n, gold in enumerate([[], [(0, 7)], [(0, 0)]])]
+    none, beyond, inside = (path.read_text(encoding="utf-8") for path in links)
+    assert none == beyond != inside
+
+
+@pytest.mark.slow
+def test_a_very_long_pair_makes_a_picture_of_bounded_size(tmp_path):
+    from matplotlib.image import imread
+
+    map = random_map(["▁a"] * 331, ["▁b"] * 7, layers=3, heads=1)
+    height, width, _ = imread(draw_attention(map, tmp_path / "long.png")).shape
+    assert max(height, width) <= 8_000
+
+
+def sentences(*lengths: int) -> list[str]:
+    return [" ".join(f"w{number}" for number in range(length)) for length in lengths]
+
+
+def test_the_example_is_the_first_of_moderate_length_that_is_reordered():
+    sources = sentences(3, 13, 14, 15)
+    straight, far = ((0, 0), (1, 1)), ((0, 7),)
+    test = TestSet("test", sources, [sentences(3, 13, 14, 15)], [straight, straight, far, far])
+    example = choose_example(test)
+    assert example == (sources[2], sources[2], far)
+
+
+def test_without_alignments_it_is_the_first_of_moderate_length_or_the_nearest():
+    assert choose_example(TestSet("test", sentences(3, 40, 12, 15), [sentences(1, 2, 3, 4)])).reference == "w0 w1 w2"
+    assert choose_example(TestSet("test", sentences(3, 40, 0), [sentences(1, 2, 3)])).reference == "w0"
+    assert choose_example(TestSet("test", [""], [[""]])) is None
+
+
+def test_the_users_sentence_finds_its_reference_in_the_test_set():
+    test = TestSet("test", ["a b", "c"], [["d e", "f"]], [((0, 0),), ()])
+    assert find_example(test, "a b") == ("a b", "d e", ((0, 0),))
+    assert find_example(test, "new") == ("new", None, ())
+
+
+def test_sentences_to_look_at_are_spread_over_the_lengths():
+    assert spread_over_lengths(range(40), 5) == [1, 11, 20, 29, 39]
+    assert spread_over_lengths([7, 0, 5, 6], 5) == [2, 3, 0]
+    assert spread_over_lengths([7, 0, 5, 6], 1, among=[0, 1, 3]) == [3]
+
+
+def test_a_figure_that_is_interrupted_leaves_the_one_before(tmp_path: Path) -> None:
+    class Interrupted(Figure):
+        def savefig(self, to: object, **settings: object) -> None:
+            Path(str(to)).write_bytes(b"half")
+            raise KeyboardInterrupt
+
+    (tmp_path / "f.png").write_bytes(b"before")
+    with pytest.raises(KeyboardInterrupt):
+        save_figure(Interrupted(), tmp_path / "f.png")
+    assert {path.name: path.read_bytes() for path in tmp_path.iterdir()} == {"f.png": b"before"}
+
+
+def test_systems_whose_names_differ_by_case_or_odd_signs_have_files_of_their_own() -> None:
+    assert file_names(["A", "a", "x/y", "x-y", "x y"]) == ["A", "a-2", "x-y", "x-y-2", "x-y-3"]
+
+
+def test_only_validations_with_bleu_are_points_and_a_cut_line_is_left_out(tmp_path: Path) -> None:
+    lines = [
+        '{"update": 1, "train/nll": 3.0, "target_pieces": 10}',
+        '{"update": 2, "valid/nll": 2.0, "valid/bleu": 7.5, "target_pieces": 20}',
+        '{"update": 3, "valid/nll": 2.0, "valid/bleu": null, "target_pieces": 30}',
+        '{"update": 4, "valid/',
+    ]
+    (tmp_path / "metrics.jsonl").write_text("\n".join(lines))
+    assert read_validation_curve(tmp_path) == [(20, 7.5)]
+    assert read_validation_curve(tmp_path / "absent") == read_validation_curve(None) == []
+
+
+def test_a_curve_of_one_point_and_one_of_many_are_drawn(tmp_path: Path) -> None:
+    png = draw_validation_curves(
+        {"a": [(1, 0.0)], "b": [(1_000_000, 1.0), (2_000_000, 30.0)]}, tmp_path / "new" / "curves"
+    )
+    assert png.stat().st_size > 1000
+    assert sorted(path.suffix for path in png.parent.iterdir()) == [".pdf", ".png", ".svg"]
