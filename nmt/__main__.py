@@ -4,7 +4,7 @@ import json
 import platform
 
 from nmt import __version__
-from nmt.run import git_commit, machine_description, package_version
+from nmt.provenance import git_commit, machine_description, package_version
 
 PROGRAMS = {
     "prepare": "clean, encode a corpus:  python -m nmt.prepare data=wmt14_en_fr",

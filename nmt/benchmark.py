@@ -11,7 +11,7 @@ from nmt.cli import Composed, program, say
 from nmt.data.batching import Batches
 from nmt.data.preparation.prepared_corpus import PreparedCorpus, prepare_from_config
 from nmt.evaluation.stored import require_writable
-from nmt.run import build_model, choose_device, choose_precision
+from nmt.loading import build_model, choose_device, choose_precision
 from nmt.training.loop import Budget, TrainState
 from nmt.training.schedule import constant
 from nmt.training_settings import TrainConfig

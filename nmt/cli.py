@@ -24,7 +24,7 @@ from omegaconf import DictConfig, OmegaConf
 from omegaconf.errors import OmegaConfBaseException
 
 from nmt.cli_help import print_help
-from nmt.errors import ConfigError, UserError
+from nmt.errors import ConfigError, ModelError, UserError
 from nmt.progress import say
 from nmt.schema import Declared, check, conf_dir, declared_settings, is_text
 from nmt.settings import PROGRAMS
@@ -280,7 +280,10 @@ def _quoted(value: str) -> str:
 
 def _one_line(error: BaseException, name: str) -> str:
     """The message on one line; for an unknown key, the nearest declared one."""
-    text = " ".join(str(_user_error(error) or error).split())
+    user_error = _user_error(error)
+    text = " ".join(str(user_error or error).split())
+    if isinstance(user_error, ModelError):
+        return _with_full_keys(text)
     unknown = re.search(r"Could not (?:override|append|delete) '([^']*)'|is not in struct full_key: (\S+)", text)
     if unknown:
         return _unknown_key(unknown[1] or unknown[2], name)
@@ -296,6 +299,20 @@ def _one_line(error: BaseException, name: str) -> str:
     if variable:
         return f"the environment variable {variable[1]} is not set; set it, or give a plain value"
     return text
+
+
+def _with_full_keys(text: str) -> str:
+    """heads=3 does not divide embedding_size=64 -> model.heads=3 does not divide model.embedding_size=64.
+
+    Models know their arguments, not the keys. What is a key or a group by itself (attention=dot) stays as it is.
+    """
+    keys: dict[str, str] = {}
+    for setting in declared_settings(TrainConfig):
+        section, _, argument = setting.key.rpartition(".")
+        is_key = argument in TrainConfig.model_fields or (conf_dir() / argument).is_dir()
+        if section.split(".")[0] == "model" and not is_key:
+            keys[argument] = min(keys.get(argument, setting.key), setting.key, key=lambda key: key.count("."))
+    return re.sub(r"(?<![\w.@])([a-z]+(?:_[a-z]+)*)(?==)|(?<![\w.@])([a-z]+(?:_[a-z]+)+)\b", lambda match: keys.get(match[0], match[0]), text)
 
 
 def _unknown_key(key: str, name: str) -> str:

@@ -13,7 +13,9 @@ from nmt.data.test_sets import EvaluationSet
 from nmt.data.tokenizer import SOURCE_MODEL, Tokenizer, load_tokenizers
 from nmt.errors import ConfigError, UserError
 from nmt.evaluation.stored import require_writable
-from nmt.run import bottleneck_size, command_line, load_run, provenance, read_config
+from nmt.loading import bottleneck_size, load_run
+from nmt.provenance import command_line, provenance
+from nmt.run import read_config
 from nmt.settings import CompareConfig, EvaluateConfig
 from nmt.study.arguments import ChildOverrides, split_arguments
 from nmt.study.attention_maps import AttentionPictures, draw_example_attention

@@ -26,7 +26,9 @@ from nmt.evaluation.attention_alignment import add_alignment_scores, read_gold_a
 from nmt.evaluation.evaluation_report import Scores, score_translations, text_report
 from nmt.evaluation.stored import lines_sha256, read_stored, require_writable, to_json
 from nmt.files import file_sha256, write_text
-from nmt.run import Run, choose_device, load_run, provenance, read_data_facts
+from nmt.loading import Run, choose_device, load_run
+from nmt.provenance import provenance
+from nmt.run import read_data_facts
 from nmt.settings import BootstrapSettings, EvaluateConfig, SearchSettings, search_settings
 
 if TYPE_CHECKING:  # torch takes seconds to import, and scoring files needs none

@@ -17,17 +17,13 @@ from nmt.data.tokenizer import PAD, load_tokenizers
 from nmt.decoding.translator import Translator
 from nmt.errors import ConfigError, UserError
 from nmt.evaluation.metrics import corpus_bleu
+from nmt.loading import build_model, choose_device, choose_precision, count_parameters, load_run
 from nmt.progress import format_duration
+from nmt.provenance import provenance
 from nmt.run import (
     UNFINISHED,
-    build_model,
     check_resume,
-    choose_device,
-    choose_precision,
-    count_parameters,
     create_run,
-    load_run,
-    provenance,
     read_data_facts,
     read_status,
     run_lock,

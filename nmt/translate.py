@@ -19,8 +19,8 @@ from nmt.decoding.translator import Translator
 from nmt.errors import UserError
 from nmt.evaluation.alignment_error import pharaoh_line
 from nmt.evaluation.attention_alignment import layer_index
+from nmt.loading import choose_device, load_run
 from nmt.progress import progress
-from nmt.run import choose_device, load_run
 from nmt.settings import AlignmentSettings, SearchSettings, TranslateConfig, search_settings
 
 BATCHES_READ_AHEAD = 16  # sorted by length together

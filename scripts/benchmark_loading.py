@@ -25,8 +25,8 @@ from nmt.data.encoded_pairs import EncodedPairs
 from nmt.data.preparation.prepared_corpus import PreparedCorpus
 from nmt.errors import UserError, require_whole
 from nmt.evaluation.stored import require_writable
+from nmt.loading import count_parameters
 from nmt.progress import say
-from nmt.run import count_parameters
 from nmt.training.loop import TrainState
 
 

@@ -12,9 +12,9 @@ from hydra import compose, initialize_config_dir
 from hydra.utils import instantiate
 
 from nmt.cli import conf_dir
+from nmt.loading import count_parameters
 from nmt.models.rnn import Cell
 from nmt.models.seq2seq import Seq2Seq
-from nmt.run import count_parameters
 
 ROOT = Path(__file__).resolve().parent.parent
 PAGE = ROOT / "docs" / "recipes.md"

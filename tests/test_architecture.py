@@ -134,7 +134,7 @@ def test_importing_nmt_costs_no_library() -> None:
 
 
 def test_translating_pays_for_no_tracker_no_plots_and_no_datasets() -> None:
-    assert not loaded_after("import nmt.translate, nmt.run") & {"wandb", "datasets", "matplotlib"}
+    assert not loaded_after("import nmt.translate, nmt.loading") & {"wandb", "datasets", "matplotlib"}
 
 
 @pytest.mark.parametrize("path", ["nmt/data/corpus.py", "conf/data/grammar.yaml", "outputs/reference/a/b.json"])

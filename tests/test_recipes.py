@@ -7,7 +7,7 @@ from hydra import compose, initialize_config_dir
 from omegaconf import DictConfig
 
 from nmt.cli import conf_dir
-from nmt.run import count_parameters
+from nmt.loading import count_parameters
 from scripts.recipes import ORDER, PAGE, build, markdown, read, state_numbers
 
 GRU, LSTM = 3, 4

@@ -7,7 +7,9 @@ from hydra import compose, initialize_config_dir
 from omegaconf import OmegaConf
 
 from nmt.cli import conf_dir
-from nmt.run import build_model, changed_settings, read_config, without_absolute_paths
+from nmt.loading import build_model
+from nmt.provenance import without_absolute_paths
+from nmt.run import changed_settings, read_config
 
 REFERENCE = Path(__file__).resolve().parent.parent / "outputs" / "reference" / "grammar"
 

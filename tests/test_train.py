@@ -10,7 +10,8 @@ from pathlib import Path
 import pytest
 import yaml
 
-from nmt.run import choose_precision, read_config
+from nmt.loading import choose_precision
+from nmt.run import read_config
 from tests.conftest import RunProgram, program_environment
 from tests.small_text import SMALL, assert_refused, contents, files, train, updates
 

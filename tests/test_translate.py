@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 from omegaconf import DictConfig, OmegaConf
 
-import nmt.run
+import nmt.loading
 from nmt.decoding.line_io import open_output
 from nmt.errors import ConfigError, UserError
 from nmt.settings import SearchSettings
@@ -76,7 +76,7 @@ def test_every_line_gives_one_line_whatever_it_holds(translate):
 
 @pytest.mark.slow
 def test_it_is_the_same_translation_as_from_python_and_in_any_locale(translate, run):
-    expected = nmt.run.load(run).translate(WOMEN)
+    expected = nmt.loading.load(run).translate(WOMEN)
     done = translate(stdin="\n".join(WOMEN) + "\n", env={"LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONIOENCODING": "ascii"})
     assert done.stdout == "".join(f"{line}\n" for line in expected)
 
@@ -104,7 +104,7 @@ def test_fewer_translations_than_asked_for_are_said_and_lines_stay_in_step(trans
 @pytest.mark.slow
 def test_capped_outputs_are_counted(translate, run):
     settings = SearchSettings.defaults(beam=1, max_extra=9)
-    capped = sum(best.capped for [best] in nmt.run.load(run).hypotheses(WOMEN, settings))
+    capped = sum(best.capped for [best] in nmt.loading.load(run).hypotheses(WOMEN, settings))
     done = translate("beam=1", "max_extra=9", stdin="\n".join(WOMEN))
     assert capped > 0
     assert f"capped: {capped} of 7 " in done.stderr
@@ -125,7 +125,7 @@ def test_files_are_read_and_written_whole(translate, tmp_path, run):
         file.write("\n".join(WOMEN))
     done = translate("input=in, (1).gz", "output=out.txt", "beam=1")
     assert (done.returncode, done.stdout) == (0, "")
-    expected = nmt.run.load(run).translate(WOMEN, SearchSettings.defaults(beam=1))
+    expected = nmt.loading.load(run).translate(WOMEN, SearchSettings.defaults(beam=1))
     assert (tmp_path / "out.txt").read_bytes() == "".join(f"{line}\n" for line in expected).encode()
     assert sorted(path.name for path in tmp_path.iterdir()) == ["in, (1).gz", "out.txt"]
 

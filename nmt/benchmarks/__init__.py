@@ -10,7 +10,7 @@ from nmt.data.preparation.prepared_corpus import PreparedCorpus
 from nmt.evaluation.stored import to_json
 from nmt.files import write_text
 from nmt.progress import say
-from nmt.run import provenance
+from nmt.provenance import provenance
 from nmt.training.loop import TrainState
 from nmt.training_settings import BatchingSettings, TrainingSettings
 

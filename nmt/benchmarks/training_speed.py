@@ -13,7 +13,7 @@ from torch.utils.flop_counter import FlopCounterMode
 from nmt.benchmarks import BenchmarkReport, BenchmarkSetup, markdown_table
 from nmt.data.batching import Batch, Batches, collate
 from nmt.data.tokenizer import BOS, EOS
-from nmt.run import count_parameters
+from nmt.loading import count_parameters
 from nmt.training.loop import Progress, TrainState, accumulate_gradients, precision_dtype, prefetched_batches
 from nmt.training_settings import TrainingSettings
 

@@ -5,9 +5,9 @@ import torch
 from torch import Tensor, nn
 from torch.testing import assert_close
 
+from nmt.loading import choose_precision
 from nmt.models.local_attention import LocalP
 from nmt.models.seq2seq import Seq2Seq, reorder
-from nmt.run import choose_precision
 from tests.models.tiny import PRODUCT
 
 # three sentences of 5, 3 and 2 source pieces, 4, 7 and 2 target pieces

@@ -1,0 +1,164 @@
+"""A trained model loaded from a run. torch takes seconds to import, so only the functions that need it import it."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from hydra.utils import get_class, instantiate
+
+from nmt.data.corpus import Corpus
+from nmt.data.tokenizer import PAD, Tokenizer, load_tokenizers
+from nmt.errors import ConfigError, UserError
+from nmt.model_settings import ATTENTIONS, MODELS
+from nmt.progress import say
+from nmt.run import CONFIG, UNFINISHED, read_config, read_status
+from nmt.schema import check_arguments
+
+if TYPE_CHECKING:
+    from torch import nn
+
+    from nmt.decoding.translator import Translator
+    from nmt.models.seq2seq import BottleneckSize, Seq2Seq
+
+SHAPE_VOCAB_SIZE = 8  # for a model of which only the shape matters
+
+
+@dataclass(frozen=True)
+class Run:
+    """A trained system, ready to use."""
+
+    path: Path
+    name: str
+    seed: int
+    config: dict[str, Any]
+    model: "Seq2Seq"
+    source_tokenizer: Tokenizer
+    target_tokenizer: Tokenizer
+    updates: int
+    weights: Path
+
+    @property
+    def parameters(self) -> int:
+        return count_parameters(self.model)
+
+    def translator(self, device: str = "cpu", max_src_pieces: int | None = None) -> "Translator":
+        """Ready to translate; sources longer than `max_src_pieces` (the training's limit by default) are split."""
+        from nmt.decoding.translator import Translator
+
+        limit = max_src_pieces or self.config["batching"]["max_pieces"]
+        return Translator(self.model.to(device).eval(), self.source_tokenizer, self.target_tokenizer, limit, device)
+
+    def corpus(self) -> Corpus:
+        """The corpus the run was trained on; file names are taken from the current directory."""
+        return instantiate(self.config["data"])
+
+
+def load_run(path: str | Path) -> Run:
+    """The run at `path`: a run directory (its best weights, else the last) or a weights file in one."""
+    from nmt.training import checkpoints
+
+    path = Path(path).expanduser()
+    if not path.exists():
+        raise UserError(
+            f"there is no checkpoint at {path}; train one, for example: python -m nmt.train experiment=bahdanau"
+        )
+    weights = path if path.is_file() else _weights_file(path)
+    folder = weights.parent if (weights.parent / CONFIG).exists() else weights.parent.parent
+    config = read_config(folder)
+    source, target = load_tokenizers(folder)
+    model = build_model(config["model"], source.vocab_size, target.vocab_size)
+    checkpoints.load_weights(weights, model)
+    name, updates = str(config.get("name") or folder.name), checkpoints.update_of(weights)
+    return Run(folder, name, int(config["seed"]), config, model.eval(), source, target, updates, weights)
+
+
+def _weights_file(folder: Path) -> Path:
+    from nmt.training import checkpoints
+
+    for name in (checkpoints.BEST, checkpoints.LAST):
+        if (folder / name).exists():
+            return folder / name
+    if (folder / CONFIG).exists():
+        if read_status(folder) not in ("", *UNFINISHED):
+            raise UserError(f"{folder} is kept without its weights, so only the evaluations in it can be used")
+        raise UserError(f"{folder} has no weights yet; the training has not reached its first checkpoint")
+    raise UserError(f"{folder} is not a run directory: it has no {CONFIG}")
+
+
+def load(path: str | Path, device: str = "cpu") -> "Translator":
+    """`nmt.load("outputs/grammar/bahdanau").translate(["the old dog sleeps"])`."""
+    return load_run(path).translator(device)
+
+
+def build_model(config: dict[str, Any], src_vocab_size: int, tgt_vocab_size: int) -> "Seq2Seq":
+    """The model of a config; ConfigError where a `_target_` is no model part."""
+    for section in _sections(config):
+        _check_section(section)
+    partial_model = instantiate(config)
+    try:
+        return partial_model(src_vocab_size=src_vocab_size, tgt_vocab_size=tgt_vocab_size, pad_id=PAD)
+    except TypeError as error:  # a setting too many or too few for this class
+        raise ConfigError(f"the model cannot be built: {error}; do model= and attention= go together?") from None
+
+
+def _sections(config: Any) -> Iterator[dict[str, Any]]:
+    if isinstance(config, dict):
+        if "_target_" in config:
+            yield config
+        config = list(config.values())
+    if isinstance(config, list):
+        for value in config:
+            yield from _sections(value)
+
+
+def _check_section(config: dict[str, Any]) -> None:
+    """A run directory may come from anywhere: nothing but model classes is ever built from its config."""
+    from torch import nn
+
+    name = config["_target_"]
+    try:
+        target = get_class(name)
+    except Exception as error:  # an import of the user's own module may raise anything
+        reason = " ".join(str(error).split())
+        raise ConfigError(f"cannot find {name} ({reason}); is its folder on PYTHONPATH or the current one?") from None
+    if not issubclass(target, nn.Module):
+        raise ConfigError(f"{name} is not a torch.nn.Module; only those can be part of a model")
+    if name not in MODELS | ATTENTIONS:
+        check_arguments(target, config, "model.")
+
+
+def bottleneck_size(config: dict[str, Any]) -> "BottleneckSize | None":
+    """How many numbers of a source reach the decoder of a run with these settings, whatever its vocabulary."""
+    return build_model(config["model"], SHAPE_VOCAB_SIZE, SHAPE_VOCAB_SIZE).bottleneck_size()
+
+
+def count_parameters(model: "nn.Module") -> int:
+    """Trainable numbers, tied ones once."""
+    return sum(parameter.numel() for parameter in model.parameters() if parameter.requires_grad)
+
+
+def choose_device(name: str) -> str:
+    """'auto' is the first available of CUDA, MPS and CPU; ConfigError where a named one is absent."""
+    import torch
+
+    backends = {"cuda": torch.cuda.is_available(), "mps": torch.backends.mps.is_available(), "cpu": True}
+    available = [kind for kind, present in backends.items() if present]
+    if name == "auto":
+        return available[0]
+    if name.split(":")[0] not in available:
+        raise ConfigError(f"device={name}: there is no such device here; there is: {', '.join(available)}")
+    return name
+
+
+def choose_precision(name: str, device: str) -> str:
+    """The type of matrix products; fp32, and a note, where the device has no fast bf16.
+
+    On x86 without AVX-512, PyTorch multiplies bfloat16 matrices one number at a time, and its LSTM refuses them.
+    """
+    import torch
+
+    if name == "bf16" and torch.device(device).type == "cpu" and torch.backends.cpu.get_cpu_capability() == "AVX2":
+        say("note: this processor has no AVX-512, so bf16 would be many times slower than fp32; precision=fp32 is used")
+        return "fp32"
+    return name
