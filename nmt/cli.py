@@ -11,8 +11,10 @@ import re
 import shutil
 import sys
 import tempfile
+import traceback
 from collections.abc import Callable, Sequence
 from functools import cache
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import hydra
@@ -25,9 +27,11 @@ from omegaconf.errors import OmegaConfBaseException
 
 from nmt.cli_help import print_help
 from nmt.errors import ConfigError, ModelError, UserError
+from nmt.files import printable
 from nmt.progress import say
 from nmt.schema import Declared, check, conf_dir, declared_settings, is_text
 from nmt.settings import PROGRAMS
+from nmt.training_settings import TrainConfig
 
 SWEPT_KEYS = "NMT_SWEPT_KEYS"  # environment of a sweep's jobs: the settings in which they differ
 VALUE_FLAGS = {"--cfg", "-c", "--package", "-p", "--config-name", "-cn", "--config-dir", "-cd", "--info", "-i"}
@@ -41,6 +45,7 @@ class Composed(NamedTuple):
     config: dict[str, Any]  # the same as plain values, as config.yaml keeps them
     choices: dict[str, str]  # of the groups: model=bahdanau, ...
     swept: tuple[str, ...]  # in a sweep the overrides in which its jobs differ
+    trust: tuple[str, ...] = ()  # classes and modules whose code a run may bring along
 
 
 def program(name: str) -> Callable[[Callable[[Composed], None]], Callable[[], None]]:
@@ -77,6 +82,8 @@ def _run_program(name: str, main: Callable[[Composed], None]) -> int:
             say(f"error: {error.filename or 'writing'}: {error.strerror or error}")
             failures.append(("", 1))
             closed_pipe = error.filename is None
+        except Exception as error:
+            failures.append(("", _report_fault(error)))
 
     if isinstance(sys.stdout, io.TextIOWrapper):
         sys.stdout.reconfigure(errors="backslashreplace")  # a terminal of another encoding loses no table
@@ -100,6 +107,8 @@ def _run_program(name: str, main: Callable[[Composed], None]) -> int:
         if not failures:
             say(f"error: {_one_line(error, name)}")
             return _code(error)
+    except Exception as error:
+        return _report_fault(error)
     if closed_pipe:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # so that no flush at exit fails again
     if failures and _is_sweep(sys.argv):
@@ -116,7 +125,31 @@ def composed(name: str, cfg: DictConfig) -> Composed:
     hydra_config = HydraConfig.get()
     keys = os.environ.get(SWEPT_KEYS, "").split() if hydra_config.mode == RunMode.MULTIRUN else []
     swept = [one for one in hydra_config.overrides.task if _key_of(one) in keys]
-    return Composed(check(PROGRAMS[name], config), config, dict(hydra_config.runtime.choices), tuple(swept))
+    settings = check(PROGRAMS[name], config)
+    return Composed(settings, config, dict(hydra_config.runtime.choices), tuple(swept), _trusted(settings))
+
+
+def _trusted(settings: Any) -> tuple[str, ...]:
+    """What the user vouches for: trust=, and the classes named in a --config-dir of their own."""
+    named = getattr(settings, "trust", None) or []
+    trusted = [named] if isinstance(named, str) else list(named)
+    folders = [sys.argv[n + 1] for n, flag in enumerate(sys.argv[:-1]) if flag in ("--config-dir", "-cd")]
+    for path in (path for folder in folders for path in Path(folder).rglob("*.yaml")):
+        trusted += re.findall(r"^\s*_target_:\s*([\w.]+)", path.read_text(encoding="utf-8"), re.MULTILINE)
+    return tuple(trusted)
+
+
+def _report_fault(error: Exception) -> int:
+    """One line for what nobody foresaw; the traceback goes into a file for the report."""
+    file = Path(tempfile.gettempdir(), f"nmt-error-{os.getpid()}.txt")
+    text = " ".join(f"{type(error).__name__}: {error}".split())[:300]
+    try:
+        file.write_text("".join(traceback.format_exception(error)), encoding="utf-8", errors="backslashreplace")
+        where = f"the traceback is in {file}"
+    except OSError:
+        where = "the traceback could not be written"
+    say(f"error: {printable(text)}; a fault of the program: {where}; report it with what python -m nmt prints")
+    return 1
 
 
 def _code(error: BaseException) -> int:
@@ -308,11 +341,12 @@ def _with_full_keys(text: str) -> str:
     """
     keys: dict[str, str] = {}
     for setting in declared_settings(TrainConfig):
-        section, _, argument = setting.key.rpartition(".")
+        argument = setting.key.rpartition(".")[2]
         is_key = argument in TrainConfig.model_fields or (conf_dir() / argument).is_dir()
-        if section.split(".")[0] == "model" and not is_key:
+        if setting.key.startswith("model.") and not is_key:
             keys[argument] = min(keys.get(argument, setting.key), setting.key, key=lambda key: key.count("."))
-    return re.sub(r"(?<![\w.@])([a-z]+(?:_[a-z]+)*)(?==)|(?<![\w.@])([a-z]+(?:_[a-z]+)+)\b", lambda match: keys.get(match[0], match[0]), text)
+    names = r"(?<![\w.@])([a-z]+(?==)|[a-z]+(?:_[a-z]+)+)\b"  # a word in prose is no name
+    return re.sub(names, lambda name: keys.get(name[0], name[0]), text)
 
 
 def _unknown_key(key: str, name: str) -> str:

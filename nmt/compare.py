@@ -9,7 +9,7 @@ from typing import Any
 
 from nmt import experiments
 from nmt.cli import Composed, program, say
-from nmt.data.test_sets import EvaluationSet
+from nmt.data.test_sets import EvaluationSet, path_list
 from nmt.data.tokenizer import SOURCE_MODEL, Tokenizer, load_tokenizers
 from nmt.errors import ConfigError, UserError
 from nmt.evaluation.stored import require_writable
@@ -37,6 +37,7 @@ def compare(composed: Composed, children: ChildOverrides, command: str) -> None:
     cfg: CompareConfig = composed.settings
     settings = experiments.evaluation_settings(children.evaluate)
     choices = _choices(cfg)
+    trust = [*composed.trust, *path_list(settings.trust)]
     planned = experiments.planned_runs(cfg, children) if cfg.runs is None else []
     if cfg.runs is not None and children.train:
         raise ConfigError(f"runs=... trains nothing, so {children.train[0]} has no use; leave one of them away")
@@ -47,7 +48,7 @@ def compare(composed: Composed, children: ChildOverrides, command: str) -> None:
     paths = _run_names([run.run_dir for run in planned] or run_paths)
     if not paths:
         raise ConfigError("nothing to compare: experiments, seeds or runs is an empty list")
-    info = experiments.run_info(planned, list(paths))
+    info = experiments.run_info(planned, list(paths), trust, Path(settings.data_dir))
     test = experiments.evaluation_set(settings, info)
     root = Path(cfg.root).expanduser() if cfg.root else next(iter(paths)).parent
     output = Path(cfg.output).expanduser() if cfg.output else root / "comparison"
@@ -69,11 +70,11 @@ def compare(composed: Composed, children: ChildOverrides, command: str) -> None:
         require_writable(output)
         systems = group_by_system(results)
         extra_rows, missing_rows = _extra_rows(systems, test, settings, cfg, children, logs)
-        inputs = _study_inputs(systems, test, info)
+        inputs = _study_inputs(systems, test, info, trust)
         report = build_report(systems, extra_rows, inputs, choices, {**provenance(), "command": command})
         report["failures"] = [f"{name}: {error}" for name, error in failed.items()]
         report["notes"] = remarks(report, report["failures"], missing_rows)
-        _write(report, systems, test, choices.groups, cfg, output)
+        _write(report, systems, test, choices.groups, cfg, trust, output)
     if failed:
         rest = "the table is of the others" if results else "no system is left for a table"
         raise UserError(f"{len(failed)} of {len(paths)} runs failed ({', '.join(failed)}); {rest}; see above")
@@ -210,7 +211,9 @@ def _group_rows(rows: Sequence[ExtraRow], test: EvaluationSet) -> list[System]:
     return [System(label, tuple(of_label)) for label, of_label in results.items()]
 
 
-def _study_inputs(systems: Sequence[System], test: EvaluationSet, info: experiments.RunInfo | None) -> StudyInputs:
+def _study_inputs(
+    systems: Sequence[System], test: EvaluationSet, info: experiments.RunInfo | None, trust: Sequence[str]
+) -> StudyInputs:
     """What the runs contribute beside their translations."""
     folders = [system.results[0].run_dir for system in systems]
     folder_with_tokenizers = next((folder for folder in folders if folder and (folder / SOURCE_MODEL).exists()), None)
@@ -220,7 +223,9 @@ def _study_inputs(systems: Sequence[System], test: EvaluationSet, info: experime
         pieces = [len(ids) for ids in tokenizers[0].encode_batch(test.set.sources)]
         training = _training_text(info, *tokenizers) if info else None
         labelled_folders = dict(zip([system.label for system in systems], folders, strict=True))
-        states = {label: bottleneck_size(read_config(folder)) for label, folder in labelled_folders.items() if folder}
+        states = {
+            label: bottleneck_size(read_config(folder, trust)) for label, folder in labelled_folders.items() if folder
+        }
     return StudyInputs(
         test=test.set,
         data=test.data,
@@ -235,7 +240,9 @@ def _study_inputs(systems: Sequence[System], test: EvaluationSet, info: experime
 def _training_text(info: experiments.RunInfo, source: Tokenizer, target: Tokenizer) -> TrainingLengths | None:
     max_words = (info.config.get("cleaning") or {}).get("max_words")
     try:
-        return training_lengths(info.corpus.train(), source, target, max_words, info.config["batching"]["max_pieces"])
+        return training_lengths(
+            info.make_corpus().train(), source, target, max_words, info.config["batching"]["max_pieces"]
+        )
     except UserError as error:  # the text is elsewhere: the curve is drawn without its histogram
         say(f"note: nothing is drawn of the training text ({error})")
         return None
@@ -247,11 +254,12 @@ def _write(
     test: EvaluationSet,
     ends: LengthGroups,
     cfg: CompareConfig,
+    trust: Sequence[str],
     output: Path,
 ) -> None:
     """Everything into output; headline, tables and the figures' paths to stdout."""
     with_text = cfg.report.text == "all"
-    translators = _translators(systems) if with_text or (cfg.draw_attention and cfg.sentence) else []
+    translators = _translators(systems, trust) if with_text or (cfg.draw_attention and cfg.sentence) else []
     texts, pictures = ReportTexts(None, None), AttentionPictures()
     if with_text:
         texts = ReportTexts(
@@ -271,13 +279,13 @@ def _write(
     print(f"figure: {figure.as_posix()}")
 
 
-def _translators(systems: Sequence[System]) -> list[tuple[str, Any]]:
+def _translators(systems: Sequence[System], trust: Sequence[str]) -> list[tuple[str, Any]]:
     """The first seed of each system whose weights are there."""
     folders = [(system.label, system.results[0].run_dir) for system in systems]
     with_weights = [(label, folder) for label, folder in folders if folder and any(folder.glob("*.safetensors"))]
     if not with_weights:
         return []
-    return [(label, load_run(folder).translator()) for label, folder in with_weights]
+    return [(label, load_run(folder, trust).translator()) for label, folder in with_weights]
 
 
 def main() -> None:

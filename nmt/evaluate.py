@@ -55,11 +55,11 @@ class BestTranslations(NamedTuple):
 @program("evaluate")
 def main(composed: Composed) -> None:
     config: EvaluateConfig = composed.settings
-    for evaluation in evaluations(config):
+    for evaluation in evaluations(config, composed.trust):
         print(to_json(evaluation, indent=None) if config.as_json else text_report(evaluation), flush=True)
 
 
-def evaluations(cfg: EvaluateConfig) -> Iterator[dict[str, Any]]:
+def evaluations(cfg: EvaluateConfig, trust: Sequence[str]) -> Iterator[dict[str, Any]]:
     """One after the other, each written before it is yielded."""
     scoring = ScoringSettings(cfg.target_language, cfg.bootstrap, cfg.ter)
     checkpoints, files = path_list(cfg.checkpoint), path_list(cfg.hypotheses)
@@ -67,7 +67,7 @@ def evaluations(cfg: EvaluateConfig) -> Iterator[dict[str, Any]]:
     for path in files:
         yield evaluate_file(path, cfg, scoring)
     for path in checkpoints:
-        yield from evaluate_run(path, cfg, scoring, in_subfolder=len(checkpoints) > 1)
+        yield from evaluate_run(path, cfg, trust, scoring, in_subfolder=len(checkpoints) > 1)
 
 
 def check_settings(cfg: EvaluateConfig, checkpoints: Sequence[str], files: Sequence[str]) -> None:
@@ -137,14 +137,15 @@ def evaluate_file(path: str, cfg: EvaluateConfig, scoring: ScoringSettings) -> d
 
 
 def evaluate_run(
-    path: str, cfg: EvaluateConfig, scoring: ScoringSettings, in_subfolder: bool
+    path: str, cfg: EvaluateConfig, trust: Sequence[str], scoring: ScoringSettings, in_subfolder: bool
 ) -> Iterator[dict[str, Any]]:
     """Translate test sets with a run, unless stored translations can be used, and score them one after the other."""
-    run = load_run(path)
+    run = load_run(path, trust)
     folder = run.path / "evaluation"
     if cfg.output:
         folder = Path(cfg.output).expanduser() / (run.path.resolve().name if in_subfolder else "")
-    tests = evaluation_sets(run.path, run.config, run.corpus(), read_selection(cfg), read_data_facts)
+    make_corpus = partial(run.corpus, Path(cfg.data_dir))
+    tests = evaluation_sets(run.path, run.config, make_corpus, read_selection(cfg), read_data_facts)
     gold_alignments = [read_gold_alignments(test.set, cfg.alignment) for test in tests]
     make_translator = partial(run_translator, run, cfg)
     for test, gold_links in zip(tests, gold_alignments, strict=True):

@@ -2,7 +2,8 @@
 
 import json
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Collection, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -14,10 +15,19 @@ from nmt.cli import readable_override
 from nmt.data.corpus import Corpus
 from nmt.data.test_sets import EvaluationSet, evaluation_sets, read_selection, read_test_set
 from nmt.errors import ConfigError
+from nmt.loading import stored_corpus
 from nmt.progress import say
-from nmt.run import UNFINISHED, changed_settings, portable_config, read_config, read_data_facts, read_status
+from nmt.run import (
+    UNFINISHED,
+    changed_settings,
+    portable_config,
+    read_config,
+    read_data_facts,
+    read_status,
+    sections_in,
+)
 from nmt.schema import check
-from nmt.settings import CompareConfig, EvaluateConfig, PieceBound, SearchSettings
+from nmt.settings import CompareConfig, EvaluateConfig, SearchSettings
 from nmt.study.arguments import SEARCH_GROUP, ChildOverrides
 from nmt.study.jobs import JobStep
 from nmt.training.checkpoints import SUFFIX
@@ -42,12 +52,12 @@ class RunInfo(NamedTuple):
 
     path: Path
     config: dict[str, Any]
-    corpus: Corpus
+    make_corpus: Callable[[], Corpus]
 
 
 def require_translatable(settings: Sequence[str], paths: Sequence[Path]) -> None:
     """ConfigError for a setting of the search where no run can translate again."""
-    search_keys = (SEARCH_GROUP, *SearchSettings.model_fields, *PieceBound.model_fields)
+    search_keys = (SEARCH_GROUP, *SearchSettings.model_fields, "max_src_pieces")
     search_settings = [setting for setting in settings if setting.startswith(search_keys)]
     if search_settings and paths and all(path.is_file() for path in paths):
         raise ConfigError(
@@ -113,7 +123,8 @@ def is_trained(planned: PlannedRun) -> bool:
     state = read_status(planned.run_dir)
     if not state:
         return False
-    before, now = read_config(planned.run_dir), portable_config(planned.config)
+    trust = [section["_target_"] for section in sections_in(planned.config)]  # the command names these classes
+    before, now = read_config(planned.run_dir, trust), portable_config(planned.config)
     ignored = {"keep_every": None}  # a finished training cannot keep more
     if state in UNFINISHED or changed_settings(before, now):
         return False
@@ -187,15 +198,17 @@ def test_file_overrides(config: dict[str, Any], settings: EvaluateConfig) -> tup
     return (f"test.src={source}", f"test.ref=[{','.join(quoted)}]", "test.name=test")
 
 
-def run_info(planned: Sequence[PlannedRun], paths: Sequence[Path]) -> RunInfo | None:
+def run_info(
+    planned: Sequence[PlannedRun], paths: Sequence[Path], trust: Collection[str], data_dir: Path
+) -> RunInfo | None:
     """Of the first run; one that is yet to be trained as well."""
     if planned:
-        return RunInfo(planned[0].run_dir, planned[0].config, instantiate(planned[0].config["data"]))
+        return RunInfo(planned[0].run_dir, planned[0].config, partial(instantiate, planned[0].config["data"]))
     for path in paths:
         folder = path if path.is_dir() else path.parent.parent
         if path.exists() and (folder / "config.yaml").is_file():
-            config = read_config(folder)
-            return RunInfo(folder, config, instantiate(config["data"]))
+            config = read_config(folder, trust)
+            return RunInfo(folder, config, partial(stored_corpus, folder, config, data_dir))
     return None
 
 
@@ -203,7 +216,7 @@ def evaluation_set(settings: EvaluateConfig, info: RunInfo | None) -> Evaluation
     """The test set of all systems; the first of several. ConfigError where neither files nor a run name one."""
     selection = read_selection(settings)
     if info is not None:
-        first, *others = evaluation_sets(info.path, info.config, info.corpus, selection, read_data_facts)
+        first, *others = evaluation_sets(info.path, info.config, info.make_corpus, selection, read_data_facts)
         if others:
             names = ", ".join(other.set.name for other in others)
             say(f"note: compared on {first.set.name} alone, not on {names}; evaluate.pool=true makes one set of them")

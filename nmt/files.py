@@ -1,11 +1,18 @@
-"""Files written whole or not at all: a crash leaves the old one or the new one."""
+"""Files written whole or not at all, and files of strangers read within bounds."""
 
 import hashlib
+import json
 import os
+import re
+import stat
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 from nmt.errors import UserError
+
+CONTROLS = re.compile("[\x00-\x1f\x7f-\x9f]")
+MAX_ENTRIES = 20_000
 
 _UMASK = os.umask(0)
 os.umask(_UMASK)
@@ -37,5 +44,48 @@ def file_sha256(path: Path) -> str:
 
 
 def printable(name: str) -> str:
-    """A name that is no UTF-8 on disk, as text that can be written."""
-    return name.encode("utf-8", "backslashreplace").decode()
+    """A name as text that can be written and shown: bytes that are no UTF-8 and control characters are escaped."""
+    return CONTROLS.sub(lambda match: f"\\x{ord(match[0]):02x}", name.encode("utf-8", "backslashreplace").decode())
+
+
+def require_self_contained(folder: Path) -> None:
+    """UserError unless everything in a folder is an ordinary file or folder, and no link leads out of it."""
+    inside, entries = folder.resolve(), 0
+    for parent, folders, files in os.walk(folder):
+        for name in (*folders, *files):
+            path, entries = Path(parent, name), entries + 1
+            if entries > MAX_ENTRIES:
+                raise UserError(f"{folder} holds more than {MAX_ENTRIES:,} files; a run directory has fewer")
+            if path.is_symlink() and not path.resolve().is_relative_to(inside):
+                raise UserError(f"{printable(str(path))} is a link that leads out of {folder}; replace it by a copy")
+            kind = path.stat().st_mode if path.exists() else stat.S_IFREG
+            if not (stat.S_ISREG(kind) or stat.S_ISDIR(kind)):
+                raise UserError(f"{printable(str(path))} is neither a file nor a folder; remove it")
+
+
+def read_bounded(path: Path, limit: int) -> str:
+    """UTF-8 text of an ordinary file of at most `limit` bytes. UserError where it is none; FileNotFoundError passes."""
+    try:
+        status = path.stat()
+        if not stat.S_ISREG(status.st_mode):
+            raise UserError(f"{path} is not an ordinary file")
+        if status.st_size > limit:
+            raise UserError(f"{path} has {status.st_size:,} bytes; at most {limit:,} are read")
+        return path.read_text(encoding="utf-8")
+    except FileNotFoundError:
+        raise
+    except UnicodeDecodeError as error:
+        raise UserError(f"{path} is not UTF-8 (byte {error.start + 1})") from None
+    except OSError as error:
+        raise UserError(f"cannot read {path}: {error.strerror}") from None
+
+
+def read_json(path: Path, limit: int = 1 << 26) -> dict[str, Any]:
+    """A JSON object from a file of at most `limit` bytes. UserError where it is none; FileNotFoundError passes."""
+    try:
+        value = json.loads(read_bounded(path, limit))
+    except (ValueError, RecursionError) as error:
+        raise UserError(f"{path} is not JSON that can be read: {' '.join(str(error).split())}") from None
+    if not isinstance(value, dict):
+        raise UserError(f"{path} does not hold a JSON object")
+    return value

@@ -1,6 +1,6 @@
 """A trained model loaded from a run. torch takes seconds to import, so only the functions that need it import it."""
 
-from collections.abc import Iterator
+from collections.abc import Collection
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -10,10 +10,12 @@ from hydra.utils import get_class, instantiate
 from nmt.data.corpus import Corpus
 from nmt.data.tokenizer import PAD, Tokenizer, load_tokenizers
 from nmt.errors import ConfigError, UserError
+from nmt.files import printable
 from nmt.model_settings import ATTENTIONS, MODELS
 from nmt.progress import say
-from nmt.run import CONFIG, UNFINISHED, read_config, read_status
-from nmt.schema import check_arguments
+from nmt.run import CONFIG, UNFINISHED, read_config, read_data_facts, read_status, sections_in
+from nmt.schema import about, check_arguments
+from nmt.training_settings import CORPORA
 
 if TYPE_CHECKING:
     from torch import nn
@@ -43,19 +45,22 @@ class Run:
         return count_parameters(self.model)
 
     def translator(self, device: str = "cpu", max_src_pieces: int | None = None) -> "Translator":
-        """Ready to translate; sources longer than `max_src_pieces` (the training's limit by default) are split."""
+        """Ready to translate; sources longer than `max_src_pieces` (by default the longest trained on) are split."""
         from nmt.decoding.translator import Translator
 
-        limit = max_src_pieces or self.config["batching"]["max_pieces"]
+        limit = max_src_pieces or longest_source(self.path, self.config)
         return Translator(self.model.to(device).eval(), self.source_tokenizer, self.target_tokenizer, limit, device)
 
-    def corpus(self) -> Corpus:
-        """The corpus the run was trained on; file names are taken from the current directory."""
-        return instantiate(self.config["data"])
+    def corpus(self, data_dir: Path = Path("data")) -> Corpus:
+        return stored_corpus(self.path, self.config, data_dir)
 
 
-def load_run(path: str | Path) -> Run:
-    """The run at `path`: a run directory (its best weights, else the last) or a weights file in one."""
+def load_run(path: str | Path, trust: Collection[str] = ()) -> Run:
+    """The run at `path`: a run directory (its best weights, else the last) or a weights file in one.
+
+    UserError where it is not a run that this program has made, before anything is imported or allocated. `trust` names
+    classes of the user's own, or their modules.
+    """
     from nmt.training import checkpoints
 
     path = Path(path).expanduser()
@@ -65,11 +70,13 @@ def load_run(path: str | Path) -> Run:
         )
     weights = path if path.is_file() else _weights_file(path)
     folder = weights.parent if (weights.parent / CONFIG).exists() else weights.parent.parent
-    config = read_config(folder)
+    config = read_config(folder, trust)
     source, target = load_tokenizers(folder)
-    model = build_model(config["model"], source.vocab_size, target.vocab_size)
+    sizes = (source.vocab_size, target.vocab_size)
+    checkpoints.require_weights_of(weights, model_shape(config["model"], *sizes))
+    model = build_model(config["model"], *sizes)
     checkpoints.load_weights(weights, model)
-    name, updates = str(config.get("name") or folder.name), checkpoints.update_of(weights)
+    name, updates = printable(str(config.get("name") or folder.name)), checkpoints.update_of(weights)
     return Run(folder, name, int(config["seed"]), config, model.eval(), source, target, updates, weights)
 
 
@@ -86,14 +93,41 @@ def _weights_file(folder: Path) -> Path:
     raise UserError(f"{folder} is not a run directory: it has no {CONFIG}")
 
 
-def load(path: str | Path, device: str = "cpu") -> "Translator":
-    """`nmt.load("outputs/grammar/bahdanau").translate(["the old dog sleeps"])`."""
-    return load_run(path).translator(device)
+def load(path: str | Path, device: str = "auto", trust: Collection[str] = ()) -> "Translator":
+    """`nmt.load("outputs/grammar/bahdanau").translate("the old dog sleeps")`."""
+    return load_run(path, trust).translator(choose_device(device))
+
+
+def longest_source(folder: Path, config: dict[str, Any]) -> int:
+    """Source pieces of the longest sentence that the run was trained on; else the limit that its settings give."""
+    longest = read_data_facts(folder).get("longest_source")
+    limit = int(config["batching"]["max_pieces"])
+    return longest if isinstance(longest, int) and 0 < longest <= limit else limit
+
+
+def stored_corpus(folder: Path, config: dict[str, Any], data_dir: Path) -> Corpus:
+    """The corpus that a run was trained on; file names are taken from the current directory.
+
+    UserError for files outside the current folder, `data_dir` and the run: a stranger's run reads nothing else.
+    """
+    allowed = [place.resolve() for place in (Path.cwd(), data_dir, folder)]
+    for data in (config["data"], *(config["data"].get("parts") or {}).values()):
+        fields = CORPORA[data["_target_"]].model_fields if data["_target_"] in CORPORA else {}
+        for key in (name for name, field in fields.items() if about(field).path and data.get(name)):
+            for name in [data[key]] if isinstance(data[key], str) else data[key]:
+                place = Path(name).expanduser()
+                is_hub_name = key == "path" and not place.exists() and not place.is_absolute() and ".." not in name
+                if not is_hub_name and not any(place.resolve().is_relative_to(parent) for parent in allowed):
+                    raise UserError(
+                        f"{folder} reads {printable(name)}, outside the current folder and data_dir; "
+                        "start there, or give the text: test.src=FILE test.ref=FILE"
+                    )
+    return instantiate(config["data"])
 
 
 def build_model(config: dict[str, Any], src_vocab_size: int, tgt_vocab_size: int) -> "Seq2Seq":
     """The model of a config; ConfigError where a `_target_` is no model part."""
-    for section in _sections(config):
+    for section in sections_in(config):
         _check_section(section)
     partial_model = instantiate(config)
     try:
@@ -102,18 +136,16 @@ def build_model(config: dict[str, Any], src_vocab_size: int, tgt_vocab_size: int
         raise ConfigError(f"the model cannot be built: {error}; do model= and attention= go together?") from None
 
 
-def _sections(config: Any) -> Iterator[dict[str, Any]]:
-    if isinstance(config, dict):
-        if "_target_" in config:
-            yield config
-        config = list(config.values())
-    if isinstance(config, list):
-        for value in config:
-            yield from _sections(value)
+def model_shape(config: dict[str, Any], src_vocab_size: int, tgt_vocab_size: int) -> "Seq2Seq":
+    """The model of a config without memory for its weights."""
+    import torch
+
+    with torch.device("meta"):
+        return build_model(config, src_vocab_size, tgt_vocab_size)
 
 
 def _check_section(config: dict[str, Any]) -> None:
-    """A run directory may come from anywhere: nothing but model classes is ever built from its config."""
+    """ConfigError unless a section names a class of torch.nn.Module whose settings fit it."""
     from torch import nn
 
     name = config["_target_"]
@@ -130,7 +162,7 @@ def _check_section(config: dict[str, Any]) -> None:
 
 def bottleneck_size(config: dict[str, Any]) -> "BottleneckSize | None":
     """How many numbers of a source reach the decoder of a run with these settings, whatever its vocabulary."""
-    return build_model(config["model"], SHAPE_VOCAB_SIZE, SHAPE_VOCAB_SIZE).bottleneck_size()
+    return model_shape(config["model"], SHAPE_VOCAB_SIZE, SHAPE_VOCAB_SIZE).bottleneck_size()
 
 
 def count_parameters(model: "nn.Module") -> int:

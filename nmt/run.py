@@ -5,30 +5,24 @@ A run directory is started once and resumed with the same settings only; no abso
 
 import json
 import os
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import yaml
 from filelock import FileLock, Timeout
 
 from nmt.data.tokenizer import SOURCE_MODEL, TARGET_MODEL, Tokenizer
 from nmt.errors import ConfigError, UserError
-from nmt.files import write_text, write_whole
-from nmt.schema import About, Settings, about, section_for, shown
-from nmt.training_settings import CORPORA, TrainConfig
-
-if TYPE_CHECKING:
-    pass
+from nmt.files import CONTROLS, printable, read_bounded, read_json, require_self_contained, write_text, write_whole
+from nmt.schema import About, OwnComponent, Settings, about, check, section_for, shown
+from nmt.training_settings import CORPORA, StoredConfig, TrainConfig
 
 CONFIG, DATA, STATUS, LOCK = "config.yaml", "data.json", "status.json", ".lock"
 UNFINISHED = ("running", "interrupted", "failed")  # states of status.json
-SHAPE_VOCAB_SIZE = 8  # for a model of which only the shape matters
-
-
-# The run directory
+CONFIG_LIMIT, CONFIG_DEPTH, TEXT_LIMIT = 1 << 16, 24, 4096  # bytes, nested sections, characters
 
 
 def check_resume(run_dir: Path, config: dict[str, Any]) -> bool:
@@ -41,7 +35,8 @@ def check_resume(run_dir: Path, config: dict[str, Any]) -> bool:
         if any(path.name != LOCK for path in run_dir.iterdir()):
             raise ConfigError(f"run_dir={run_dir} is not empty and holds no run; choose another run_dir")
         return False
-    changed = changed_settings(read_config(run_dir), portable_config(config))
+    trust = [section["_target_"] for section in sections_in(config)]  # the command itself names these classes
+    changed = changed_settings(read_config(run_dir, trust), portable_config(config))
     if changed:
         listed = "; ".join(changed[:5]) + (f"; and {len(changed) - 5} more" if len(changed) > 5 else "")
         raise ConfigError(
@@ -138,24 +133,105 @@ def _relative_path(path: str) -> str:
         return Path(path).name
 
 
-def read_config(folder: Path) -> dict[str, Any]:
-    """The resolved settings with which the run was started."""
+def read_config(folder: Path, trust: Collection[str] = ()) -> dict[str, Any]:
+    """The settings with which the run was started. A run may come from anywhere, so they are data, and checked as such.
+
+    Bounded in size and depth, no aliases, no interpolations, nothing undeclared, nothing out of range. UserError for
+    anything else, and for a class of the user's own unless `trust` names it or its module. Nothing is imported.
+    """
+    require_self_contained(folder)
+    path = folder / CONFIG
     try:
-        return yaml.safe_load((folder / CONFIG).read_text(encoding="utf-8"))
+        config = yaml.load(read_bounded(path, CONFIG_LIMIT), Loader=_DataLoader)
+        if not isinstance(config, dict):
+            raise ValueError("it holds no settings")
+        _require_plain(config)
+        stored = check(StoredConfig, config)
     except FileNotFoundError:
         raise UserError(f"{folder} is not a run directory: it has no {CONFIG}") from None
-    except (yaml.YAMLError, OSError) as error:
-        raise UserError(f"cannot read {folder / CONFIG}: {' '.join(str(error).split())}") from None
+    except (yaml.YAMLError, ValueError, RecursionError) as error:
+        raise UserError(f"cannot read {path}: {printable(' '.join(str(error).split()))}") from None
+    except ConfigError as error:
+        raise UserError(f"{path}: {printable(str(error))}") from None
+    for name in own_classes(stored):
+        if not is_trusted(name, trust):
+            raise UserError(
+                f"{path} names the class {printable(name)}, which is not of this program, and would run its code; "
+                f"if you trust it: trust={printable(name.rsplit('.', 1)[0])}"
+            )
+    return config
+
+
+class _DataLoader(yaml.SafeLoader):
+    """YAML without aliases and of bounded depth: a small file cannot expand to a large one."""
+
+    depth = 0
+
+    def compose_node(self, parent: yaml.Node | None, index: int) -> yaml.Node | None:
+        if self.check_event(yaml.AliasEvent):
+            raise yaml.YAMLError("aliases are not read")
+        self.depth += 1
+        if self.depth > CONFIG_DEPTH:
+            raise yaml.YAMLError(f"sections are nested more than {CONFIG_DEPTH} deep")
+        node = super().compose_node(parent, index)
+        self.depth -= 1
+        return node
+
+
+def _require_plain(value: Any) -> None:
+    """ValueError for an interpolation, a control character or an endless text anywhere in a stored configuration."""
+    if isinstance(value, dict):
+        for part in (*value.keys(), *value.values()):
+            _require_plain(part)
+    elif isinstance(value, list):
+        for part in value:
+            _require_plain(part)
+    elif isinstance(value, str):
+        if "${" in value:
+            raise ValueError(f"{value[:60]}: interpolations are not read")
+        if CONTROLS.search(value) or len(value) > TEXT_LIMIT:
+            raise ValueError(f"{value[:60]}: a text with control characters, or of over {TEXT_LIMIT:,} characters")
+
+
+def own_classes(settings: Settings) -> Iterator[str]:
+    """The classes named in settings that are not declared in this program."""
+    if isinstance(settings, OwnComponent):
+        yield settings.target_class
+    for value in (*vars(settings).values(), *(settings.model_extra or {}).values()):
+        for part in value.values() if isinstance(value, dict) else [value]:
+            if isinstance(part, Settings):
+                yield from own_classes(part)
+    for section in sections_in(settings.model_extra or {}):
+        yield str(section["_target_"])
+
+
+def sections_in(value: Any) -> Iterator[dict[str, Any]]:
+    """The sections within plain values that name a class."""
+    if isinstance(value, dict):
+        if "_target_" in value:
+            yield value
+        value = list(value.values())
+    if isinstance(value, list):
+        for part in value:
+            yield from sections_in(part)
+
+
+def is_trusted(name: str, trust: Collection[str]) -> bool:
+    """Whether a class, or a module or package that holds it, is named."""
+    return any(name == trusted or name.startswith(f"{trusted}.") for trusted in trust)
 
 
 def read_data_facts(run_dir: Path) -> dict[str, Any]:
-    """The text read for training (counts, checksums), and the prepared folder it came from."""
-    return json.loads((run_dir / DATA).read_text(encoding="utf-8"))
+    """The text read for training (counts, checksums), and the prepared folder it came from; empty where unknown."""
+    try:
+        return read_json(run_dir / DATA)
+    except FileNotFoundError:
+        return {}
 
 
 def read_status(run_dir: Path) -> str:
     """The training's state in status.json; empty where there is none."""
     try:
-        return str(json.loads((run_dir / STATUS).read_text(encoding="utf-8"))["state"])
-    except (OSError, ValueError, KeyError):
+        return str(read_json(run_dir / STATUS)["state"])
+    except (OSError, UserError, KeyError):
         return ""

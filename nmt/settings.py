@@ -70,12 +70,13 @@ class DeviceSettings(Settings):
     threads: Threads | None = setting("CPU threads; null: torch's choice")
 
 
-class PieceBound(Settings):
+class LoadingSettings(Settings):
     max_src_pieces: Annotated[int, Field(ge=1, le=100_000)] | None = setting(
         "longer lines are translated in parts; null: the longest that the run was trained on")
+    trust: Texts | None = setting("modules or classes of your own that a run may name; their code is run")
 
 
-class TranslateConfig(SearchSettings, PieceBound, DeviceSettings):
+class TranslateConfig(SearchSettings, LoadingSettings, DeviceSettings):
     """python -m nmt.translate"""
 
     checkpoint: str = setting("a run directory, or a weights file in one", path=True)
@@ -85,6 +86,12 @@ class TranslateConfig(SearchSettings, PieceBound, DeviceSettings):
     attention_out: str | None = setting("FILE.jsonl: attention weights of each line; FILE.png: of the first", path=True)
     alignment_out: str | None = setting("FILE: links of aligned words, 0-0 1-2, of each line", path=True)
     alignment: AlignmentSettings = setting("which attention the links are read from")
+
+    @model_validator(mode="after")
+    def _format_is_known(self) -> Self:
+        if self.attention_out and not self.attention_out.endswith((".jsonl", ".json", ".png", ".svg", ".pdf")):
+            raise ValueError(f"attention_out={self.attention_out}: give FILE.jsonl, or a picture: FILE.png, .svg, .pdf")
+        return self
 
 
 class TestSettings(Settings):
@@ -104,7 +111,7 @@ class BootstrapSettings(Settings):
     seed: Seed = setting("of the samples")
 
 
-class MeasuredSettings(SearchSettings, PieceBound):
+class MeasuredSettings(SearchSettings, LoadingSettings):
     """What nmt.compare hands to the evaluations that it starts."""
 
     test: TestSettings = setting("files to be measured on")

@@ -2,6 +2,7 @@
 
 import math
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -27,6 +28,7 @@ from nmt.run import (
     read_data_facts,
     read_status,
     run_lock,
+    sections_in,
     write_config,
 )
 from nmt.settings import SearchSettings
@@ -63,7 +65,7 @@ def main(composed: Composed) -> None:
     run_dir = _run_dir(composed)
     resumes = check_resume(run_dir, config)
     attention_kernel = _require_buildable(config, settings.training, device)
-    prepared = _prepare(config, run_dir if resumes else None)
+    prepared = _prepare(config, run_dir if resumes else None, _trust(composed))
     batches = Batches(prepared.train, settings.batching)
     budget = planned_budget(settings.training, len(batches.plan(1)) / settings.training.accumulate)
     schedule = instantiate(config["schedule"])(total_updates=budget.last_update)
@@ -71,16 +73,29 @@ def main(composed: Composed) -> None:
     model = build_model(config["model"], prepared.source.vocab_size, prepared.target.vocab_size).to(device)
     optimizer = instantiate(config["optimizer"])(model.parameters())
     if settings.init_from and not resumes:
-        checkpoints.load_weights(load_run(settings.init_from).weights, model)
+        checkpoints.load_weights(load_run(settings.init_from, _trust(composed)).weights, model)
     state = TrainState(model, optimizer, schedule, batches, budget, device, config["precision"])
     with run_lock(run_dir):  # from here on something is written
         if check_resume(run_dir, config) != resumes:
             raise UserError(f"another process has just started a run in {run_dir}; start this one again")
         if not resumes:
             create_run(
-                run_dir, config, {**prepared.facts, "prepared": prepared.folder.name}, prepared.source, prepared.target
+                run_dir,
+                config,
+                {
+                    **prepared.facts,
+                    "prepared": prepared.folder.name,
+                    "longest_source": int(prepared.train.src.lengths.max()),
+                },
+                prepared.source,
+                prepared.target,
             )
         TrainingRun(run_dir, config, settings.training, prepared, state, attention_kernel).run(tracker)
+
+
+def _trust(composed: Composed) -> list[str]:
+    """Whose classes a parent run may name: those that this command itself names, too."""
+    return [*composed.trust, *(section["_target_"] for section in sections_in(composed.config))]
 
 
 def _run_dir(composed: Composed) -> Path:
@@ -102,12 +117,12 @@ def _require_buildable(config: dict[str, Any], settings: TrainingSettings, devic
     return model.describe_attention(torch.device(device), precision_dtype(config["precision"]))
 
 
-def _prepare(config: dict[str, Any], run_dir: Path | None) -> PreparedCorpus:
+def _prepare(config: dict[str, Any], run_dir: Path | None, trust: Sequence[str]) -> PreparedCorpus:
     """The corpus as ids; at a resume with the run's pieces, and refused where the text is another."""
     tokenizers = None
     make_corpus = partial(instantiate, config["data"])
     if config["init_from"]:
-        parent = load_run(config["init_from"])
+        parent = load_run(config["init_from"], trust)
         tokenizers = (parent.source_tokenizer, parent.target_tokenizer)
     prepared = prepare_from_config(config, make_corpus, tokenizers)
     if run_dir is None:

@@ -51,11 +51,11 @@ class SubsetSettings(Component):
 
 
 class TextSettings(SubsetSettings):
-    train_src: Texts | None = setting("source side, plain or .gz; or one .tsv of both sides", path=True)
-    train_tgt: Texts | None = setting("target side; line n is the translation of line n of the source", path=True)
-    valid_src: Texts | None = setting("validation text, source side", path=True)
-    valid_tgt: Texts | None = setting("validation text, target side", path=True)
-    test_src: Texts | None = setting("test text, source side", path=True)
+    train_src: str | None = setting("source side, plain or .gz; or one .tsv of both sides", path=True)
+    train_tgt: str | None = setting("target side; line n is the translation of line n of the source", path=True)
+    valid_src: str | None = setting("validation text, source side", path=True)
+    valid_tgt: str | None = setting("validation text, target side", path=True)
+    test_src: str | None = setting("test text, source side", path=True)
     test_tgt: Texts | None = setting("references; a list for several: [a.fr,b.fr]", path=True)
     name: str | None = setting("of the corpus, for the record")
 
@@ -149,8 +149,10 @@ class PreparationConfig(Settings):
     batching: PieceLimit = setting("batches")
     evaluate: HeldOutSettings = setting("test and validation sets")
     data_dir: str = setting("prepared corpora are kept in data_dir/prepared", path=True, stored=False)
-    prepared: str | None = setting("a prepared folder to use as it is: data/prepared/NAME", path=True, stored=False)
-    workers: Threads | None = setting("processes that clean and encode; null: one a processor", stored=False)
+    prepared: str | None = setting(
+        "a prepared folder to use as it is: data/prepared/NAME", default=None, path=True, stored=False)
+    workers: Threads | None = setting(
+        "processes that clean and encode; null: one a processor", default=None, stored=False)
 
 
 class PrepareConfig(PreparationConfig):
@@ -262,11 +264,22 @@ class TrainConfig(PreparationConfig):
     schedule: one_of(SCHEDULES) = setting("schedule of the learning rate", fair=True)  # type: ignore[valid-type]
     tracker: one_of(TRACKERS) = setting("tracker=none, wandb, tensorboard", resume=True)  # type: ignore[valid-type]
     seed: Seed = setting("of initial weights, dropout and batches")
-    run_dir: str | None = setting("null: outputs/<data>/<experiment>[-seed<N>]", path=True, stored=False)
+    run_dir: str | None = setting(
+        "null: outputs/<data>/<experiment>[-seed<N>]", default=None, path=True, stored=False)
     init_from: str | None = setting("a run whose weights and pieces to start from (fine-tuning)", path=True)
+    trust: Texts | None = setting(
+        "modules or classes of your own that init_from may name; their code is run", default=None, stored=False)
     device: Device = setting("auto, cpu, cuda, cuda:N or mps", resume=True)
     threads: Threads | None = setting("CPU threads; null: torch's choice", resume=True)
     precision: Literal["fp32", "bf16"] = setting(
         "of matrix products; bf16 falls back to fp32 on a CPU without AVX-512", resume=True, fair=True)
     batching: BatchingSettings = setting("batches")
     training: TrainingSettings = setting("budgets, gradient, validation")
+
+
+class StoredConfig(TrainConfig):
+    """config.yaml of a run: the settings of its training, less those of the machine that made it."""
+
+    name: str = setting("of the experiment")
+    size: None = setting("not stored", default=None)  # type: ignore[assignment]
+    data_dir: str = setting("not stored", default="data")

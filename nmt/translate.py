@@ -41,7 +41,7 @@ def main(composed: Composed) -> None:
     with ExitStack() as files:
         source = files.enter_context(open_bytes(config.input)) if config.input else standard_input()
         write = files.enter_context(open_output(config.output))
-        translator = load_translator(config)
+        translator = load_translator(config, composed.trust)
         attention = files.enter_context(attention_writer(config.attention_out, translator))
         alignments = files.enter_context(alignment_writer(config.alignment_out, config.alignment, translator))
         handlers = [attention, alignments]
@@ -73,11 +73,11 @@ def translate_lines(
     summary.close()
 
 
-def load_translator(config: TranslateConfig) -> Translator:
+def load_translator(config: TranslateConfig, trust: Sequence[str]) -> Translator:
     if config.threads:
         torch.set_num_threads(config.threads)
     device = choose_device(config.device)
-    return load_run(config.checkpoint).translator(device, config.max_src_pieces)
+    return load_run(config.checkpoint, trust).translator(device, config.max_src_pieces)
 
 
 def standard_input() -> BinaryIO:

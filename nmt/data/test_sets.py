@@ -77,7 +77,7 @@ def select_test_sets(corpus: Corpus, names: Sequence[str]) -> dict[str, TestSet]
 def evaluation_sets(
     path: Path,
     config: Mapping[str, Any],
-    corpus: Corpus,
+    make_corpus: Callable[[], Corpus],
     selection: Selection,
     read_data_facts: Callable[[Path], Mapping[str, Any]],
 ) -> list[EvaluationSet]:
@@ -85,9 +85,12 @@ def evaluation_sets(
 
     `read_data_facts(path)` names the prepared folder of the run: test text is read from there where it is not found.
     """
-    languages = (corpus.source_language, corpus.target_language)
-    if selection.src:
+    if selection.src:  # nothing of the run's own corpus is built
+        facts = {**config["data"], **read_data_facts(path)} if path.exists() else config["data"]
+        languages = tuple(str(facts.get(f"{side}_language") or facts.get(side) or "") for side in ("source", "target"))
         return [EvaluationSet(read_test_set(selection.name, selection.src, selection.ref), "files", *languages)]
+    corpus = make_corpus()
+    languages = (corpus.source_language, corpus.target_language)
     names = selection.sacrebleu_names
     if not names and not selection.name:
         names = set_names((config.get("evaluate") or {}).get("test"))
@@ -122,7 +125,7 @@ def _select_or_stored(
     except UserError:
         if not path.exists():
             raise
-        folder = data_dir / PREPARED_FOLDER / str(read_data_facts(path).get("prepared"))
+        folder = data_dir / PREPARED_FOLDER / Path(str(read_data_facts(path).get("prepared"))).name
         stored = stored_test_sets(folder)
         short_names = [short_name(name) for name in names] or ["test"]
         if not set(short_names) <= set(stored):

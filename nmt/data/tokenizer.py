@@ -21,6 +21,7 @@ PAD, UNK, BOS, EOS = 0, 1, 2, 3
 FIRST_BYTE = 4  # the 256 pieces of byte fallback follow the special ones
 SOURCE_MODEL, TARGET_MODEL = "source.model", "target.model"
 SPACE = "\u2581"  # SentencePiece's mark for a space
+MODEL_LIMIT = 1 << 26  # bytes of a SentencePiece model
 LONGEST_TRAINING_LINE = 65_536  # bytes; the library's own default of 4,192 skips long lines silently
 
 # Joiners (U+200C, U+200D) carry meaning in Persian, Hindi and emoji; the other format characters carry none.
@@ -44,11 +45,21 @@ class Tokenizer:
 
     @classmethod
     def from_file(cls, path: Path, normalises: bool) -> "Tokenizer":
-        """Raises UserError where the file is missing."""
+        """UserError where the file is missing, or not a model that this program has learned."""
         try:
-            return cls(path.read_bytes(), normalises)
+            if path.stat().st_size > MODEL_LIMIT:
+                raise UserError(f"{path} has over {MODEL_LIMIT:,} bytes; no SentencePiece model of this program does")
+            tokenizer = cls(path.read_bytes(), normalises)
         except OSError as error:
             raise UserError(f"cannot read {path}: {error.strerror}") from None
+        except Exception as error:  # SentencePiece raises several unrelated kinds
+            if isinstance(error, UserError):
+                raise
+            raise UserError(f"{path} is no SentencePiece model ({type(error).__name__})") from None
+        special = tuple(getattr(tokenizer._processor, f"{name}_id")() for name in ("pad", "unk", "bos", "eos"))
+        if special != (PAD, UNK, BOS, EOS):
+            raise UserError(f"{path} is not a SentencePiece model of this program: its special pieces are others")
+        return tokenizer
 
     @property
     def vocab_size(self) -> int:

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import NamedTuple
+from typing import NamedTuple, overload
 
 import torch
 from torch import Tensor
@@ -41,10 +41,20 @@ class Translator:
         self.max_src_pieces = max_src_pieces
         self.device = device
 
+    @overload
+    def translate(  # type: ignore[overload-overlap]
+        self, sentences: str, settings: SearchSettings | None = None, progress: bool = False
+    ) -> str: ...
+    @overload
     def translate(
         self, sentences: Sequence[str], settings: SearchSettings | None = None, progress: bool = False
-    ) -> list[str]:
-        """The best translation of each sentence; an empty string where there is nothing to translate."""
+    ) -> list[str]: ...
+    def translate(
+        self, sentences: str | Sequence[str], settings: SearchSettings | None = None, progress: bool = False
+    ) -> str | list[str]:
+        """The best translation of a sentence, or of each; an empty string where there is nothing to translate."""
+        if isinstance(sentences, str):
+            return self.translate([sentences], settings, progress)[0]
         return [hypotheses[0].text for hypotheses in self.hypotheses(sentences, settings, progress)]
 
     def hypotheses(

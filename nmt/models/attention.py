@@ -34,7 +34,7 @@ class Attention(nn.Module, ABC):
 
     context_size: int  # size of the context
     has_weights: bool = True  # False where there is no distribution over the source
-    is_fixed_size: bool = False  # True where the decoder gets one vector, whatever the length of the source
+    fixed_numbers: int | None = None  # numbers of the source that reach the decoder; None: they grow with the source
     is_summary: bool = False  # True where that vector is the encoder's summary
     is_positional: bool = False  # True where weights depend on positions
 
@@ -160,12 +160,11 @@ class FixedContext(Attention):
     """No attention: the same summary at every step. This is the bottleneck under study (arXiv:1406.1078)."""
 
     has_weights = False
-    is_fixed_size = True
     is_summary = True
 
     def __init__(self, query_size: int, encoder_size: int) -> None:
         super().__init__()
-        self.context_size = encoder_size
+        self.context_size = self.fixed_numbers = encoder_size
 
     def keys(self, states: Tensor) -> Tensor:
         return states[..., :0]
@@ -179,7 +178,7 @@ class InitialStateOnly(Attention):
     """No attention and no context: the summary only starts the decoder (arXiv:1409.3215)."""
 
     has_weights = False
-    is_fixed_size = True
+    fixed_numbers = 0
     context_size = 0
 
     def __init__(self, query_size: int, encoder_size: int) -> None:

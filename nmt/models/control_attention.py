@@ -18,11 +18,9 @@ MASK32 = 2**BITS - 1
 class MeanOfStates(Attention):
     """The mean of the encoder states at every step: a fixed-size context, a short gradient path, no selection."""
 
-    is_fixed_size = True
-
     def __init__(self, query_size: int, encoder_size: int) -> None:
         super().__init__()
-        self.context_size = encoder_size
+        self.context_size = self.fixed_numbers = encoder_size
 
     def keys(self, states: Tensor) -> Tensor:
         return states[..., :0]

@@ -91,11 +91,11 @@ class RecurrentSeq2Seq(Seq2Seq):
         """The encoder states where attention reads them, else vectors of a fixed size."""
         encoder, copies = self.encoder, self.encoder.keep_final_states
         initial = encoder.final_state_size if copies else self.bridge.input_size
-        if not self.attention.is_fixed_size:  # a learned initial state is computed from them too
+        if self.attention.fixed_numbers is None:  # a learned initial state is computed from them too
             return BottleneckSize(max(0, initial - encoder.output_size) if copies else 0, encoder.output_size)
         # the initial state is computed from a part of the summary, or the summary is one of the copied states
         is_shared = self.attention.is_summary and (encoder.summary_is_final_state or not copies)
-        sizes = (initial, self.attention.context_size)
+        sizes = (initial, self.attention.fixed_numbers)
         return BottleneckSize(max(sizes) if is_shared else sum(sizes), 0)
 
 

@@ -11,6 +11,7 @@ from typing import Any
 import torch
 from torch import nn
 
+from nmt.errors import UserError
 from nmt.files import write_text
 from nmt.training import checkpoints
 from nmt.training.checkpoints import kept_file
@@ -70,8 +71,11 @@ class RunCallbacks:
         self.log(progress, metrics)
         by_bleu = self.settings.monitor == "bleu" and "valid/bleu" in metrics  # bleu_sentences=0 gives none
         score = metrics["valid/bleu"] if by_bleu else -metrics["valid/nll"]
-        if progress.best is None or score > progress.best:
-            progress.best, progress.best_update, progress.without_gain = score, progress.update, 0
+        nll = metrics["valid/nll"]
+        best_nll = math.inf if progress.best_nll is None else progress.best_nll
+        if progress.best is None or (score, -nll) > (progress.best, -best_nll):
+            progress.best, progress.best_nll, progress.best_update = score, nll, progress.update
+            progress.without_gain = 0
             checkpoints.save_weights(self.run_dir / checkpoints.BEST, self.state.model, progress.update)
         else:
             progress.without_gain += 1
@@ -115,13 +119,17 @@ class RunCallbacks:
 
 
 def restore(state: dict[str, Any], model: nn.Module, optimizer: torch.optim.Optimizer) -> Progress:
-    """Restores a saved state; returns its progress."""
-    model.load_state_dict(state["model"])
-    optimizer.load_state_dict(state["optimizer"])
-    torch.set_rng_state(state["random"]["cpu"])
-    if state["random"]["cuda"] and torch.cuda.is_available():
-        torch.cuda.set_rng_state_all(state["random"]["cuda"])
-    return Progress(**state["progress"])
+    """Restores a saved state; returns its progress. UserError where it is not of this training."""
+    try:
+        model.load_state_dict(state["model"])
+        optimizer.load_state_dict(state["optimizer"])
+        torch.set_rng_state(state["random"]["cpu"])
+        if state["random"]["cuda"] and torch.cuda.is_available():
+            torch.cuda.set_rng_state_all(state["random"]["cuda"])
+        return Progress(**state["progress"])
+    except Exception as error:  # torch raises several unrelated kinds for a state of another shape
+        reason = " ".join(str(error).split())[:200]
+        raise UserError(f"the saved state cannot be resumed ({type(error).__name__}: {reason})") from None
 
 
 def write_status(run_dir: Path, state: str, progress: Progress, **facts: Any) -> None:

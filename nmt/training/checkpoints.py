@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from nmt.errors import UserError
-from nmt.files import write_whole
+from nmt.files import printable, write_whole
 
 if TYPE_CHECKING:
     from torch import nn
 
 RESUME = "resume.pt"
+WEIGHT_TYPES, HEADER_LIMIT = ("F32", "BF16", "F16"), 1 << 24
 KEPT_FOLDER, KEPT_PREFIX, SUFFIX = "kept", "update-", ".safetensors"
 LAST, BEST, AVERAGED = "last.safetensors", "best.safetensors", "averaged.safetensors"
 
@@ -37,12 +39,54 @@ def load_weights(path: Path, model: nn.Module) -> None:
         raise UserError(f"cannot load {path}: {' '.join(str(error).split())[:300]}") from None
 
 
+def require_weights_of(path: Path, model: nn.Module) -> None:
+    """UserError unless the header of a weights file has the names, shapes and types of a model's; reads no weights.
+
+    Names that share one parameter (tied embeddings) may stand once.
+    """
+    header = _read_header(path)
+    tied: dict[int, list[str]] = {}
+    for name, tensor in (*model.named_parameters(remove_duplicate=False), *model.named_buffers()):
+        tied.setdefault(id(tensor), []).append(name)
+    shapes = {name: list(tensor.shape) for name, tensor in model.state_dict().items()}
+    missing = [names[0] for names in tied.values() if not set(names) & set(header)]
+    extra = sorted(set(header) - set(shapes))
+    if missing or extra:
+        what = f"{missing[0]} is missing" if missing else f"{printable(extra[0])} is not of this model"
+        raise UserError(f"{path} holds the weights of another model: {what}")
+    for name, entry in header.items():
+        if entry.get("shape") != shapes[name]:
+            shape = printable(str(entry.get("shape")))
+            raise UserError(f"{path}: {name} has the shape {shape}, not {shapes[name]}: the weights of another model")
+        if entry.get("dtype") not in WEIGHT_TYPES:
+            raise UserError(f"{path}: {name} is stored as {printable(str(entry.get('dtype')))}, not F32, BF16 or F16")
+
+
+def _read_header(path: Path) -> dict[str, dict[str, Any]]:
+    """Name -> shape and type of each tensor in a safetensors file (a length of 8 bytes, then JSON)."""
+    try:
+        with path.open("rb") as file:
+            length = int.from_bytes(file.read(8), "little")
+            if length > HEADER_LIMIT:
+                raise ValueError("its header is too long")
+            header = json.loads(file.read(length))
+        header.pop("__metadata__", None)
+        if not all(isinstance(entry, dict) for entry in header.values()):
+            raise ValueError("its header lists no tensors")
+        return header
+    except FileNotFoundError:
+        raise UserError(f"there are no weights at {path}; the training has not saved any yet") from None
+    except (OSError, ValueError, AttributeError, RecursionError) as error:
+        raise UserError(f"{path} is no safetensors file: {printable(' '.join(str(error).split()))}") from None
+
+
 def update_of(path: Path) -> int:
     """The update at which the weights were saved."""
     from safetensors import safe_open
 
     with safe_open(str(path), framework="pt") as file:
-        return int((file.metadata() or {}).get("update", "0"))
+        update = (file.metadata() or {}).get("update", "0")
+    return int(update) if update.isdecimal() and len(update) < 16 else 0
 
 
 def average(paths: Sequence[Path], to: Path) -> None:

@@ -72,6 +72,7 @@ class Progress:
     seconds: float = 0.0
     cpu_seconds: float = 0.0
     best: float | None = None
+    best_nll: float | None = None  # among equal BLEU the lower NLL is the better
     best_update: int = 0
     without_gain: int = 0
     checkpoints: list[int] = field(default_factory=list)
