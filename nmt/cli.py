@@ -45,6 +45,7 @@ class Composed(NamedTuple):
     config: dict[str, Any]  # the same as plain values, as config.yaml keeps them
     choices: dict[str, str]  # of the groups: model=bahdanau, ...
     swept: tuple[str, ...]  # in a sweep the overrides in which its jobs differ
+    typed: frozenset[str] = frozenset()  # the keys on the command line
     trust: tuple[str, ...] = ()  # classes and modules whose code a run may bring along
 
 
@@ -126,7 +127,8 @@ def composed(name: str, cfg: DictConfig) -> Composed:
     keys = os.environ.get(SWEPT_KEYS, "").split() if hydra_config.mode == RunMode.MULTIRUN else []
     swept = [one for one in hydra_config.overrides.task if _key_of(one) in keys]
     settings = check(PROGRAMS[name], config)
-    return Composed(settings, config, dict(hydra_config.runtime.choices), tuple(swept), _trusted(settings))
+    typed = frozenset(_key_of(one) for one in hydra_config.overrides.task)
+    return Composed(settings, config, dict(hydra_config.runtime.choices), tuple(swept), typed, _trusted(settings))
 
 
 def _trusted(settings: Any) -> tuple[str, ...]:

@@ -2,7 +2,6 @@
 
 import math
 import re
-from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -18,19 +17,25 @@ from nmt.data.tokenizer import PAD, load_tokenizers
 from nmt.decoding.translator import Translator
 from nmt.errors import ConfigError, UserError
 from nmt.evaluation.metrics import corpus_bleu
-from nmt.loading import build_model, choose_device, choose_precision, count_parameters, load_run
+from nmt.files import read_json
+from nmt.loading import Run, build_model, choose_device, choose_precision, count_parameters, load_run, model_shape
 from nmt.progress import format_duration
 from nmt.provenance import provenance
 from nmt.run import (
+    CONFIG,
+    STATUS,
     UNFINISHED,
+    changed_settings,
     check_resume,
     create_run,
+    read_config,
     read_data_facts,
     read_status,
     run_lock,
     sections_in,
     write_config,
 )
+from nmt.schema import check, shown
 from nmt.settings import SearchSettings
 from nmt.training import checkpoints, loss
 from nmt.training.callbacks import Interrupt, RunCallbacks, restore, write_status
@@ -63,17 +68,19 @@ def main(composed: Composed) -> None:
         torch.set_num_threads(settings.threads)
 
     run_dir = _run_dir(composed)
+    parent = _parent(composed, run_dir) if settings.init_from else None
     resumes = check_resume(run_dir, config)
     attention_kernel = _require_buildable(config, settings.training, device)
-    prepared = _prepare(config, run_dir if resumes else None, _trust(composed))
+    prepared = _prepare(config, run_dir if resumes else None, parent)
     batches = Batches(prepared.train, settings.batching)
     budget = planned_budget(settings.training, len(batches.plan(1)) / settings.training.accumulate)
     schedule = instantiate(config["schedule"])(total_updates=budget.last_update)
     torch.manual_seed(settings.seed)
     model = build_model(config["model"], prepared.source.vocab_size, prepared.target.vocab_size).to(device)
     optimizer = instantiate(config["optimizer"])(model.parameters())
-    if settings.init_from and not resumes:
-        checkpoints.load_weights(load_run(settings.init_from, _trust(composed)).weights, model)
+    if parent is not None:
+        checkpoints.load_weights(parent.weights, model)
+        say(f"weights and pieces are those of {parent.path}, update {parent.updates:,}")
     state = TrainState(model, optimizer, schedule, batches, budget, device, config["precision"])
     with run_lock(run_dir):  # from here on something is written
         if check_resume(run_dir, config) != resumes:
@@ -91,11 +98,6 @@ def main(composed: Composed) -> None:
                 prepared.target,
             )
         TrainingRun(run_dir, config, settings.training, prepared, state, attention_kernel).run(tracker)
-
-
-def _trust(composed: Composed) -> list[str]:
-    """Whose classes a parent run may name: those that this command itself names, too."""
-    return [*composed.trust, *(section["_target_"] for section in sections_in(composed.config))]
 
 
 def _run_dir(composed: Composed) -> Path:
@@ -117,17 +119,43 @@ def _require_buildable(config: dict[str, Any], settings: TrainingSettings, devic
     return model.describe_attention(torch.device(device), precision_dtype(config["precision"]))
 
 
-def _prepare(config: dict[str, Any], run_dir: Path | None, trust: Sequence[str]) -> PreparedCorpus:
+def _parent(composed: Composed, run_dir: Path) -> Run | None:
+    """The run of init_from; None where this training has its weights already. Its pieces decide `tokenizer`.
+
+    ConfigError, before any text is read, for settings that its pieces or weights do not allow.
+    """
+    config, origin = composed.config, Path(composed.settings.init_from).expanduser()
+    trust = [*composed.trust, *(section["_target_"] for section in sections_in(config))]
+    is_started = (run_dir / CONFIG).exists()
+    parent = None if is_started else load_run(origin, trust)
+    tokenizer = (parent.config if parent else read_config(run_dir, trust))["tokenizer"]
+    for key, value in tokenizer.items():
+        if f"tokenizer.{key}" in composed.typed and config["tokenizer"][key] != value:
+            raise ConfigError(
+                f"tokenizer.{key}={shown(config['tokenizer'][key])}: the pieces are those of init_from={origin}, "
+                f"learned with tokenizer.{key}={shown(value)}; leave it out"
+            )
+    config["tokenizer"] = dict(tokenizer)
+    if parent is not None:
+        sizes = (parent.source_tokenizer.vocab_size, parent.target_tokenizer.vocab_size)
+        try:
+            checkpoints.require_weights_of(parent.weights, model_shape(config["model"], *sizes))
+        except UserError as error:
+            changed = changed_settings({"model": parent.config["model"]}, {"model": config["model"]})
+            raise ConfigError(f"init_from={origin} is another model ({'; '.join(changed) or error})") from None
+    return parent
+
+
+def _prepare(config: dict[str, Any], run_dir: Path | None, parent: Run | None) -> PreparedCorpus:
     """The corpus as ids; at a resume with the run's pieces, and refused where the text is another."""
-    tokenizers = None
     make_corpus = partial(instantiate, config["data"])
-    if config["init_from"]:
-        parent = load_run(config["init_from"], trust)
-        tokenizers = (parent.source_tokenizer, parent.target_tokenizer)
+    tokenizers = (parent.source_tokenizer, parent.target_tokenizer) if parent else None
+    run_tokenizers = load_tokenizers(run_dir) if run_dir is not None else None
+    if config["init_from"] and parent is None:
+        tokenizers = run_tokenizers
     prepared = prepare_from_config(config, make_corpus, tokenizers)
-    if run_dir is None:
+    if run_dir is None or run_tokenizers is None:
         return prepared
-    run_tokenizers = load_tokenizers(run_dir)
     if [tokenizer.model for tokenizer in run_tokenizers] != [prepared.source.model, prepared.target.model]:
         prepared = prepare_from_config(
             config, make_corpus, run_tokenizers
@@ -162,6 +190,9 @@ class TrainingRun:
                 write_status(self.run_dir, _status_of(ending), progress, **facts)
             return
         self.report_start(progress)
+        if progress.update and (change := self._rate_change(progress)):
+            say(f"  note: {change}")
+            facts["extended"] = [*read_json(self.run_dir / STATUS).get("extended", []), [progress.update, change]]
         self.report_cost(progress)
         write_status(self.run_dir, "running", progress, **facts)
         write_config(self.run_dir, self.config)
@@ -209,6 +240,22 @@ class TrainingRun:
         say(f"  ends        {self._limits()}")
         if self.state.budget.last_update is not None and warmup >= self.state.budget.last_update > 0:
             say(f"  note: warm-up ({warmup} updates) outlasts the training: the rate stays below optimizer.lr")
+
+    def _rate_change(self, progress: Progress) -> str:
+        """What another budget than the run was started with does to the learning rate; empty where nothing."""
+        before = read_config(self.run_dir, [section["_target_"] for section in sections_in(self.config)])["training"]
+        settings = check(TrainingSettings, before)
+        budget = planned_budget(settings, len(self.state.batches.plan(1)) / settings.accumulate)
+        if budget.last_update == self.state.budget.last_update:
+            return ""
+        schedule = instantiate(self.config["schedule"])(total_updates=budget.last_update)
+        lr, update = self.config["optimizer"]["lr"], progress.update + 1
+        old, new = lr * schedule(update), lr * self.state.schedule(update)
+        if math.isclose(old, new):
+            return ""
+        return (
+            f"with {budget.limit} the next learning rate was {old:.2e}; with {self.state.budget.limit} it is {new:.2e}"
+        )
 
     def _limits(self) -> str:
         """Which settings may end the training, the first of updates and epochs alone."""

@@ -2,6 +2,7 @@
 
 import math
 import time
+import warnings
 from contextlib import closing
 from dataclasses import asdict, dataclass
 from typing import NamedTuple
@@ -133,8 +134,9 @@ def flops_per_pair(state: TrainState, settings: TrainingSettings, source: int, t
     src, tgt = torch.full((1, source), EOS), torch.full((1, target), BOS)
     lengths = torch.tensor([source]), torch.tensor([target])
     # oneDNN's LSTM is one operation that the counter does not know; without it the products are counted
-    with torch.backends.mkldnn.flags(enabled=False), FlopCounterMode(display=False) as counter:
-        accumulate_gradients(state, [Batch(src, tgt, tgt, *lengths)], settings)
+    with warnings.catch_warnings(action="ignore"), torch.backends.mkldnn.flags(enabled=False):
+        with FlopCounterMode(display=False) as counter:
+            accumulate_gradients(state, [Batch(src, tgt, tgt, *lengths)], settings)
     state.model.zero_grad(set_to_none=True)
     return counter.get_total_flops()
 

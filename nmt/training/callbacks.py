@@ -1,6 +1,7 @@
 """Callbacks of the training loop: logging, validation, best and last weights, early stopping, Ctrl-C."""
 
 import json
+import math
 import signal
 from collections.abc import Callable
 from dataclasses import dataclass
