@@ -26,7 +26,7 @@ from nmt.study.job_progress import job_watcher
 from nmt.study.jobs import Job, JobStep, child_environment, run_jobs
 from nmt.study.length_views import TrainingLengths, training_lengths
 from nmt.study.remarks import remarks
-from nmt.study.report import StudyInputs, StudySettings, build_report
+from nmt.study.report import StudyInputs, StudySettings, build_report, choose_baseline
 from nmt.study.report_files import ReportTexts, file_name, terminal_report, write_report
 from nmt.study.results import Result, System, group_by_system, is_text, mean_alignments, read_result, text_names
 from nmt.study.samples import sample_outputs
@@ -36,6 +36,7 @@ def compare(composed: Composed, children: ChildOverrides, command: str) -> None:
     """`command` is the command line as the user typed it, for the report."""
     cfg: CompareConfig = composed.settings
     settings = experiments.evaluation_settings(children.evaluate)
+    experiments.check_choices(cfg, children)
     choices = _choices(cfg)
     trust = [*composed.trust, *path_list(settings.trust)]
     planned = experiments.planned_runs(cfg, children) if cfg.runs is None else []
@@ -67,8 +68,9 @@ def compare(composed: Composed, children: ChildOverrides, command: str) -> None:
     )
     results = _read_results({path: name for path, name in paths.items() if name not in failed}, cfg, test, settings)
     if results:
-        require_writable(output)
         systems = group_by_system(results)
+        choose_baseline([system.label for system in systems], cfg.baseline)
+        require_writable(output)
         extra_rows, missing_rows = _extra_rows(systems, test, settings, cfg, children, logs)
         inputs = _study_inputs(systems, test, info, trust)
         report = build_report(systems, extra_rows, inputs, choices, {**provenance(), "command": command})

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from hydra import compose
+from hydra.core.global_hydra import GlobalHydra
 from hydra.utils import instantiate
 from omegaconf import OmegaConf
 
@@ -30,6 +31,7 @@ from nmt.schema import check
 from nmt.settings import CompareConfig, EvaluateConfig, SearchSettings
 from nmt.study.arguments import SEARCH_GROUP, ChildOverrides
 from nmt.study.jobs import JobStep
+from nmt.study.report import choose_baseline
 from nmt.training.checkpoints import SUFFIX
 from nmt.training_settings import TrainConfig
 
@@ -79,6 +81,19 @@ def evaluation_settings(overrides: Sequence[str]) -> EvaluateConfig:
     composed = compose("evaluate", [readable_override(override) for override in overrides])
     values: Any = OmegaConf.to_container(composed, resolve=True)
     return check(EvaluateConfig, values)
+
+
+def check_choices(cfg: CompareConfig, children: ChildOverrides) -> None:
+    """ConfigError for a baseline, a search or a launcher that there is not, before any training."""
+    if cfg.runs is None and cfg.baseline is not None:
+        choose_baseline([str(experiment) for experiment in as_list(cfg.experiments)], cfg.baseline)
+    for search in as_list(cfg.searches):
+        if not all("=" in word for word in search.split()):
+            raise ConfigError(f"searches={search}: give settings of nmt.evaluate, such as [beam=1,length_penalty=0]")
+        evaluation_settings([*children.evaluate, *search.split()])
+    launchers = GlobalHydra.instance().config_loader().get_group_options("hydra/launcher")
+    if cfg.launcher is not None and cfg.launcher not in launchers:
+        raise ConfigError(f"launcher={cfg.launcher}: there is none of this name here; one of: {', '.join(launchers)}")
 
 
 def planned_runs(cfg: CompareConfig, children: ChildOverrides) -> list[PlannedRun]:

@@ -18,7 +18,7 @@ from nmt.data.tokenizer import SOURCE_MODEL, TARGET_MODEL, Tokenizer
 from nmt.errors import ConfigError, UserError
 from nmt.files import CONTROLS, printable, read_bounded, read_json, require_self_contained, write_text, write_whole
 from nmt.schema import About, OwnComponent, Settings, about, check, section_for, shown
-from nmt.training_settings import CORPORA, StoredConfig, TrainConfig
+from nmt.training_settings import StoredConfig, TrainConfig, section_of_corpus
 
 CONFIG, DATA, STATUS, LOCK = "config.yaml", "data.json", "status.json", ".lock"
 UNFINISHED = ("running", "interrupted", "failed")  # states of status.json
@@ -60,7 +60,7 @@ def changed_settings(
         if isinstance(meaning.resume, frozenset) and {before, now} <= meaning.resume:
             continue
         if isinstance(before, dict) and isinstance(now, dict):
-            section = section_for(field, before) if field else CORPORA.get(before.get("_target_", ""))
+            section = section_for(field, before) if field else section_of_corpus(before)
             changed += changed_settings(before, now, section, f"{prefix}{key}.")
         elif before != now:
             changed.append(f"{prefix}{key}={shown(before)}, now {shown(now)}")

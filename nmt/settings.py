@@ -53,12 +53,14 @@ class AlignmentSettings(Settings):
     depth, so the default is the mean of all.
     """
 
+    shipped = (("translate.yaml", "alignment"),)
     layer: Literal["mean"] | Annotated[int, Field(ge=1, le=256)] = setting("of a Transformer: 1, 2, ... or mean")
     shift: Annotated[int, Field(ge=0, le=1)] = setting(
         "0 aligns a word by the attention that predicts it, 1 by the attention that reads it")
 
 
 class GoldSettings(AlignmentSettings):
+    shipped = (("evaluate.yaml", "alignment"),)
     score: bool = setting("compare with gold alignments where there are some and the run has attention")
     gold: str | None = setting("gold links, a line a sentence pair: 1-1 2p3; null: those of the test set", path=True)
     base: Annotated[int, Field(ge=0, le=1)] | None = setting("what the gold file counts words from: 0 or 1")
@@ -146,7 +148,7 @@ class EvaluateConfig(MeasuredSettings, DeviceSettings):
 
 class ResamplingSettings(BootstrapSettings):
     shipped = (("compare.yaml", "bootstrap"),)
-    trials: Annotated[int, Field(ge=1, le=10_000_000)] = setting("of approximate randomisation")
+    trials: Annotated[int, Field(ge=1, le=1_000_000)] = setting("of approximate randomisation")
 
 
 class HeadlineSettings(Settings):
@@ -203,12 +205,12 @@ class AttentionSuite(Component):
     batch: Annotated[int, Field(ge=1, le=100_000)] = setting("sequences at a time")
     window: Annotated[int, Field(ge=1, le=10**6)] = setting("positions of the window backend")
     backends: Texts | None = setting("[explicit,tiled]; null: all that run on the device")
-    seconds: Annotated[float, Field(gt=0, le=3600)] = setting("of runs for each point, and never fewer than two")
+    seconds: Annotated[float, Field(ge=0, le=3600)] = setting("of runs for each point, and never fewer than two")
 
 
 class TrainingSuite(Component):
     updates: Annotated[int, Field(ge=1, le=10**6)] = setting("timed")
-    warm_up: Annotated[int, Field(ge=0, le=10**6)] = setting("before them, not counted")
+    warm_up: Annotated[int, Field(ge=1, le=10**6)] = setting("before them, not counted")
 
 
 SUITES: dict[str, type[Component]] = {

@@ -18,7 +18,16 @@ from nmt.decoding.translator import Translator
 from nmt.errors import ConfigError, UserError
 from nmt.evaluation.metrics import corpus_bleu
 from nmt.files import read_json
-from nmt.loading import Run, build_model, choose_device, choose_precision, count_parameters, load_run, model_shape
+from nmt.loading import (
+    Run,
+    build_model,
+    choose_device,
+    choose_precision,
+    count_parameters,
+    load_run,
+    model_shape,
+    require_memory,
+)
 from nmt.progress import format_duration
 from nmt.provenance import provenance
 from nmt.run import (
@@ -114,7 +123,8 @@ def _run_dir(composed: Composed) -> Path:
 def _require_buildable(config: dict[str, Any], settings: TrainingSettings, device: str) -> str:
     """Refuses what the settings alone rule out, before a corpus is prepared for hours; returns the attention kernel."""
     instantiate(config["schedule"])(total_updates=planned_budget(settings, updates_per_epoch=1.0).last_update)
-    model = build_model(config["model"], *TRIAL_VOCAB_SIZES)
+    model = model_shape(config["model"], *TRIAL_VOCAB_SIZES)
+    require_memory(model, device)
     instantiate(config["optimizer"])(model.parameters())
     return model.describe_attention(torch.device(device), precision_dtype(config["precision"]))
 

@@ -67,5 +67,5 @@ def run(command: list[str], more: list[str], folder: Path, environment: dict[str
 def test_every_training_command_composes(arguments: list[str]) -> None:
     plain = [a.split(",")[0] if a.startswith(("experiment=", "seed=")) else a for a in arguments if "=" in a]
     plain = [a for a in plain if not a.startswith("attention=cosine")]
-    with initialize_config_dir(conf_dir(), version_base="1.3"):
+    with initialize_config_dir(str(conf_dir()), version_base="1.3"):
         assert compose("train", plain).model

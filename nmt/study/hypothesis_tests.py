@@ -1,7 +1,6 @@
 """Which systems differ significantly, in which bin: two tests for each pair and bin, with Holm's correction."""
 
 from collections.abc import Sequence
-from dataclasses import replace
 from itertools import combinations
 from typing import Any
 
@@ -46,7 +45,8 @@ def significance_tests(
         return None
     counted = sum(len(members) >= MIN_SENTENCES for members in view.members)
     minimum = RESAMPLES_PER_TEST * max(len(chosen), counted * (len(chosen) if pairs == "all" else 1))
-    settings = replace(settings, resamples=max(settings.resamples, minimum), trials=max(settings.trials, minimum))
+    at_least = {"resamples": max(settings.resamples, minimum), "trials": max(settings.trials, minimum)}
+    settings = settings.model_copy(update=at_least)
     whole = np.arange(len(view.lengths))
     parts = {WHOLE_SET: whole, **dict(zip([length_bin.label for length_bin in view.bins], view.members, strict=True))}
     tests: list[dict[str, Any]] = []

@@ -59,7 +59,7 @@ def build_report(
 ) -> dict[str, Any]:
     """The report. Extra rows (other searches, equal time) are scored beside the systems, but not tested or drawn."""
     labels = [system.label for system in systems]
-    baseline = _baseline(labels, settings.baseline)
+    baseline = choose_baseline(labels, settings.baseline)
     language = inputs.languages[1]
     with progress("scoring", len(systems) + len(extra_rows), True) as advance:
         statistics = {system.label: seed_statistics(system, inputs.test, language, advance) for system in systems}
@@ -91,7 +91,8 @@ def build_report(
     }
 
 
-def _baseline(labels: Sequence[str], name: str | None) -> str:
+def choose_baseline(labels: Sequence[str], name: str | None) -> str:
+    """The system that the others are tested against. ConfigError where it is none of them."""
     if name is None:
         return DEFAULT_BASELINE if DEFAULT_BASELINE in labels else labels[0]
     if name not in labels:

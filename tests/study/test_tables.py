@@ -189,7 +189,7 @@ def test_what_differs_is_shouted(systems):
     training = systems[1].results[0].training
     changed = training._replace(
         updates=700,
-        settings={"batching": {"max_tokens": 801}},
+        settings={"batching": {"tokens": 801, "pool": 1_000_000}},
         data={"train_sha256": "00" * 32, "train": {"kept": 19}},
     )
     systems[1].results[0].evaluation["parameters"] = 800_000
@@ -197,7 +197,7 @@ def test_what_differs_is_shouted(systems):
     data, updates, batches, parameters = fairness(systems)
     assert data.startswith("TRAINING DATA DIFFER")
     assert "bahdanau 700" in updates
-    assert batches == "BATCHES DIFFER in max_tokens, max_pieces."
+    assert batches == "BATCHES DIFFER in tokens, max_pieces."
     assert parameters.startswith("PARAMETERS DIFFER by 101.5%")
 
 
