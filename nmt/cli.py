@@ -26,7 +26,7 @@ from omegaconf import DictConfig, OmegaConf
 from omegaconf.errors import OmegaConfBaseException
 
 from nmt.cli_help import print_help
-from nmt.errors import ConfigError, ModelError, UserError
+from nmt.errors import ConfigError, Interrupted, ModelError, UserError
 from nmt.files import printable
 from nmt.progress import say
 from nmt.schema import Declared, check, conf_dir, declared_settings, is_text
@@ -100,9 +100,9 @@ def _run_program(name: str, main: Callable[[Composed], None]) -> int:
         os.environ.setdefault("ONEDNN_PRIMITIVE_CACHE_CAPACITY", "64")
         os.environ["HYDRA_FULL_ERROR"] = "1"  # Hydra raises instead of printing and exiting: we print one line
         hydra.main(version_base="1.3", config_path=str(conf_dir()), config_name=name)(task)()
-    except KeyboardInterrupt:
+    except KeyboardInterrupt as error:
         say("interrupted")
-        return 130
+        return error.code if isinstance(error, Interrupted) else 130
     except BrokenPipeError:
         closed_pipe = True
     except (UserError, HydraException, OmegaConfBaseException) as error:

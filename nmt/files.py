@@ -25,16 +25,39 @@ def write_whole(path: Path, write: Callable[[Path], object]) -> None:
     try:
         write(temporary)
         temporary.chmod(_DEFAULT_MODE)  # safetensors creates files that only their owner can read
+        _sync(temporary)  # or a power cut could leave the name without the content
         os.replace(temporary, path)
+        _sync(path.parent)
     except OSError as error:
         raise UserError(f"cannot write {path}: {error.strerror or error}") from None
+    except Exception as error:  # torch and safetensors have kinds of their own for a full disk
+        raise UserError(f"cannot write {path}: {' '.join(str(error).split())[:200]}") from None
     finally:
         temporary.unlink(missing_ok=True)
+
+
+def _sync(path: Path) -> None:
+    """Wait until a file, or the names in a folder, are on the disk."""
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def remove_temporaries(folder: Path) -> None:
+    """What writes that were killed have left behind in a folder and below; no other process may be writing there."""
+    for path in folder.rglob(".*.tmp"):
+        path.unlink(missing_ok=True)
 
 
 def write_text(path: Path, text: str) -> None:
     """UTF-8, with line ends as they are in `text`."""
     write_whole(path, lambda to: to.write_text(text, encoding="utf-8", newline="\n"))
+
+
+def write_bytes(path: Path, content: bytes) -> None:
+    write_whole(path, lambda to: to.write_bytes(content))
 
 
 def file_sha256(path: Path) -> str:
