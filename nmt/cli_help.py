@@ -27,16 +27,22 @@ def print_help(program: str, arguments: Sequence[str]) -> None:
     values: Any = OmegaConf.to_container(
         OmegaConf.masked_copy(config, [str(key) for key in config if key != "hydra"]), resolve=True
     )
-    lines = [usage.header.strip(), "", f"nmt {program} and python -m nmt.{program} are the same.", "", "Groups (group=name):"]
-    lines += [f"  {group + '=':<{MARGIN - 2}}{', '.join(names)}" for group, names in groups_of(PROGRAMS[program])]
+    lines = [usage.header.strip(), "", f"nmt {program} and python -m nmt.{program} are the same."]
+    lines += ["", "Groups (group=name):"]
+    for group, names in groups_of(PROGRAMS[program]):
+        lines += _two_columns(f"  {group}=", ", ".join(names))
     lines += ["", "Settings (key=value; --cfg job shows the values alone):"]
     for key, value, meaning in setting_rows(PROGRAMS[program], values):
-        left = f"  {key}={'...' if value == MISSING else shown(value)}"
-        wrapped = textwrap.wrap(meaning, WIDTH - MARGIN) or [""]
-        first = f"{left:<{MARGIN}}{wrapped[0]}" if len(left) < MARGIN else f"{left}\n{' ' * MARGIN}{wrapped[0]}"
-        lines += [first, *(" " * MARGIN + line for line in wrapped[1:])]
+        lines += _two_columns(f"  {key}={'...' if value == MISSING else shown(value)}", meaning)
     lines += ["", usage.footer.strip()] if usage.footer.strip() else []
     print("\n".join(lines), flush=True)
+
+
+def _two_columns(left: str, right: str) -> list[str]:
+    """The lines of an entry; a long left side has a line to itself."""
+    wrapped = textwrap.wrap(right, WIDTH - MARGIN) or [""]
+    first = [f"{left:<{MARGIN}}{wrapped[0]}"] if len(left) < MARGIN else [left, " " * MARGIN + wrapped[0]]
+    return [*first, *(" " * MARGIN + line for line in wrapped[1:])]
 
 
 def setting_rows(
@@ -69,7 +75,7 @@ def groups_of(declared: type[Settings]) -> Iterator[tuple[str, list[str]]]:
 
 
 def completion(shell: str) -> str:
-    """A script that completes programs, settings and their values, and starts no Python: eval "$(nmt completion bash)"."""
+    """A script that completes programs, settings and values without starting Python: eval "$(nmt completion bash)"."""
     keys: dict[str, list[str]] = {}
     values: dict[str, list[str]] = {}
     paths: set[str] = set()

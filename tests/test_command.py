@@ -1,7 +1,6 @@
 """The command `nmt`: it starts the programs, lists them, and completes their settings in bash and zsh."""
 
 import os
-import pty
 import re
 import select
 import shutil
@@ -13,8 +12,8 @@ from pathlib import Path
 
 import pytest
 
-from nmt.__main__ import PROGRAMS, SHELLS
-from nmt.cli_help import completion
+from nmt.__main__ import PROGRAMS, SHELLS, main
+from nmt.cli_help import completion, print_help
 from nmt.settings import PROGRAMS as DECLARED
 from tests.conftest import program_environment
 
@@ -63,22 +62,28 @@ def test_its_version_names_the_distribution(command: Run) -> None:
         (["completion", "fish"], "for which shell? nmt completion bash or nmt completion zsh"),
     ],
 )
-def test_an_unknown_word_gets_one_line(command: Run, arguments: list[str], answer: str) -> None:
-    done = command(*arguments)
-    assert (done.returncode, done.stdout) == (2, "")
-    assert re.fullmatch(rf".*error: {re.escape(answer)}.*\n", done.stderr)
+def test_an_unknown_word_gets_one_line(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], arguments: list[str], answer: str
+) -> None:
+    monkeypatch.setattr("sys.argv", ["nmt", *arguments])
+    with pytest.raises(SystemExit, match="2"):
+        main()
+    printed = capsys.readouterr()
+    assert printed.out == ""
+    assert re.fullmatch(rf".*error: {re.escape(answer)}.*\n", printed.err)
 
 
 def test_a_program_gets_its_arguments_and_gives_its_exit_code(command: Run, run_program: Run) -> None:
-    for arguments in (["--cfg", "job"], ["bahdanau"], ["experiment=rnn", "seed=-1"]):
-        done, same = command("train", *arguments), run_program("train", *arguments)
-        assert (done.returncode, done.stdout) == (same.returncode, same.stdout)
-        assert re.sub(r"^\S+ ", "", done.stderr) == re.sub(r"^\S+ ", "", same.stderr)
+    arguments = ["experiment=rnn", "training.max_updates=0"]
+    done, same = command("train", *arguments), run_program("train", *arguments)
+    assert (done.returncode, done.stdout) == (same.returncode, same.stdout) == (2, "")
+    assert "training.max_updates=0" in done.stderr
 
 
 @pytest.mark.parametrize("name", DECLARED)
-def test_help_says_that_both_commands_are_the_same(run_program: Run, name: str) -> None:
-    shown = run_program(name, "--help").stdout
+def test_help_says_that_both_commands_are_the_same(capsys: pytest.CaptureFixture[str], name: str) -> None:
+    print_help(name, ["experiment=rnn"] if name == "train" else [])
+    shown = capsys.readouterr().out
     assert f"nmt {name} and python -m nmt.{name} are the same." in shown
     assert shown.count("python -m nmt") == 1
 
@@ -91,8 +96,8 @@ def test_a_training_by_the_command_finds_a_users_class_and_records_the_command(c
         "# @package model.attention\n_target_: mine.Own\n_partial_: true\n"
     )
     tiny = ["data=copy", "data.train_pairs=50", "data.valid_pairs=3", "training.max_updates=2", "run_dir=run"]
-    done = command("train", "--config-dir", "my_conf", "experiment=luong", "attention=mine", *tiny, "size.luong.hidden=128",
-                   "size.luong.encoder=64")  # fmt: skip
+    tiny += ["size.luong.hidden=128", "size.luong.encoder=64"]
+    done = command("train", "--config-dir", "my_conf", "experiment=luong", "attention=mine", *tiny)
     assert done.returncode == 0, done.stderr
     assert '"command": "nmt train --config-dir my_conf experiment=luong ' in (tmp_path / "run/status.json").read_text()
 
@@ -151,7 +156,7 @@ def test_bash_completes_a_whole_word_where_the_user_breaks_none_at_an_equals_sig
 
 @needs_bash
 def test_tab_in_a_bash_at_a_terminal(files: Path) -> None:
-    keys = "nmt tran\tcheckp\trun-c\tbeam=4 sear\tgr\t"
+    keys = "nmt tran\tcheckp\trun-c\t beam=4 sear\tgr\t"
     line = "nmt translate checkpoint=run-c/ beam=4 search=greedy "
     assert typed_at_a_terminal([str(BASH), "--norc", "--noprofile", "-i"], "bash", keys, files) == line
 
@@ -170,7 +175,9 @@ def test_tab_in_a_zsh_at_a_terminal(files: Path, keys: str, line: str) -> None:
 
 
 def typed_at_a_terminal(shell: list[str], name: str, keys: str, folder: Path) -> str:
-    """The arguments that `nmt` is called with after these keys, with a mark for the space that completion left."""
+    """The command line that these keys give; every part of them ends in a tab."""
+    import pty  # which Windows has not
+
     pid, terminal = pty.fork()
     if pid == 0:
         os.chdir(folder)

@@ -10,7 +10,9 @@ from pathlib import Path
 import pytest
 from hydra import compose, initialize_config_dir
 
-from nmt.cli import conf_dir
+from nmt.schema import conf_dir, declared_settings
+from nmt.settings import PROGRAMS
+from scripts import settings_reference
 from scripts.readme import MARKED, PAGES, fill_tables
 from tests.conftest import program_environment
 
@@ -29,6 +31,18 @@ def test_every_table_is_the_one_in_outputs_reference(page: str) -> None:
 def test_every_picture_and_every_linked_file_exists(page: str) -> None:
     for target in re.findall(r"\]\(([^)#:]+)\)", (ROOT / page).read_text(encoding="utf-8")):
         assert ((ROOT / page).parent / target).exists(), target
+
+
+def test_the_settings_page_is_what_the_script_writes() -> None:
+    assert settings_reference.PAGE.read_text(encoding="utf-8") == settings_reference.page()
+
+
+def test_the_settings_page_has_every_setting() -> None:
+    page = settings_reference.page()
+    for program in PROGRAMS.values():
+        for one in declared_settings(program):
+            is_described = one.is_section or ".parts." in one.key or f"| `{one.key}` |" in page
+            assert is_described or one.field.default == {}, one.key
 
 
 def commands() -> list[list[str]]:
