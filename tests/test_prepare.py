@@ -181,7 +181,7 @@ REFUSED = [
     (None, ["batching.max_pieces=2"], ["400 too long", "raise batching.max_pieces (2)"]),
     (None, ["tokenizer.vocab_size=9000"], ["the largest that works is", "tokenizer.shrink=true"]),
     (None, ["data.max_pairs=0"], ["data.max_pairs=0"]),
-    (None, ["data.subset=last"], ["data.subset=last: write first or random"]),
+    (None, ["data.subset=last"], ["data.subset=last: give first or random"]),
     (None, ["workers=0"], ["workers=0"]),
     (None, ["data.train_src=none.en"], ["cannot read none.en"]),
 ]
@@ -534,7 +534,7 @@ HUB_REFUSED = [
     (["data.name=de-en"], ["no configuration de-en", "one of: fr-en"]),
     (["data.name=fr-en", "data.train_split=training"], ["data.train_split=training", "there are: train"]),
     (["data.name=fr-en", "data.target=de"], ["no column de", "there are:", "fr", "en"]),
-    (["data.name=fr-en", "data.subset=last"], ["data.subset=last: write first or random"]),
+    (["data.name=fr-en", "data.subset=last"], ["data.subset=last: give first or random"]),
     (
         ["data.path=nobody/nothing", "data.name=null"],
         ["cannot reach the hub for nobody/nothing", "nmt.prepare", "copy"],
