@@ -106,8 +106,11 @@ def _shipped_values(sections: tuple[tuple[str, str], ...]) -> dict[str, Any]:
     values: dict[str, Any] = {}
     for file, section in sections:
         loaded = yaml.load((conf_dir() / file).read_text(encoding="utf-8"), Loader=_HydraLoader)
-        values |= loaded[section] if section else loaded
-    return {key: value for key, value in values.items() if not str(value).startswith("${")}
+        values |= {
+            key: loaded.get(value[2:-1]) if str(value).startswith("${") else value  # batching.seed: ${seed}
+            for key, value in (loaded[section] if section else loaded).items()
+        }
+    return values
 
 
 S = typing.TypeVar("S", bound=Settings)
@@ -213,6 +216,8 @@ def _one_line(declared: type[Settings], values: Mapping[str, Any], error: Any, p
         known = [one.key for one in declared_settings(declared, prefix)]
         near = difflib.get_close_matches(key, known, n=1)
         return f"there is no setting {key} here" + (f"; did you mean {near[0]}?" if near else "")
+    if error["type"] == "missing" and value is None:
+        return f"{key} is missing: give {accepted(schema)}"
     if field is None:
         return f"{key or 'the configuration'}: a group of settings is needed, not {shown(value)}"
     parts = sections_of(field)

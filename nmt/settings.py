@@ -30,6 +30,12 @@ class SearchSettings(Settings):
     max_extra: Annotated[int, Field(ge=0, le=100_000)] = setting("at most max_ratio x source pieces + max_extra pieces")
     batch: Annotated[int, Field(ge=1, le=100_000)] = setting("sentences searched at a time; changes no translation")
 
+    @model_validator(mode="after")
+    def _beam_is_wide_enough(self) -> Self:
+        if type(self) is SearchSettings and self.n_best > self.beam:  # nmt.translate widens the beam
+            raise ValueError(f"n_best={self.n_best} needs beam={self.n_best} or more, not {self.beam}")
+        return self
+
     def max_length(self, source_pieces: int) -> int:
         """The most pieces of a hypothesis for a source of that many, </s> not counted."""
         return int(self.max_ratio * source_pieces + self.max_extra)

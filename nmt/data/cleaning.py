@@ -66,7 +66,8 @@ def in_other_script(text: str, language: str) -> bool:
     if language in _LATIN_LANGUAGES and _is_latin_1(text):  # nearly every line: spares the count
         return False
     outside = len(_OUTSIDE_SCRIPT[language].findall(text))
-    return outside > 0 and outside > len(_INSIDE_SCRIPT[language].findall(text))
+    inside = _INSIDE_SCRIPT[language].findall(text)
+    return outside > len(inside) + _extra_weight("".join(inside))
 
 
 def _is_latin_1(text: str) -> bool:
@@ -80,6 +81,16 @@ def _is_latin_1(text: str) -> bool:
 _NO_LETTER = re.compile(r"[\W_]+")
 _ASCII_REST = bytes(code for code in range(128) if not chr(code).isalnum())
 _SPACELESS_LETTER = re.compile("[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]")
+
+
+# Characters that hold more than a letter does: a Han character about three, a kana, Hangul or Ethiopic syllable two.
+_HAN = re.compile("[\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff]")
+_SYLLABLE = re.compile("[\u1100-\u139f\u3040-\u30ff\u3130-\u318f\uac00-\ud7af]")
+
+
+def _extra_weight(text: str) -> int:
+    """How many letters more than its characters a text is worth, so that lengths compare across scripts."""
+    return 0 if text.isascii() else 2 * len(_HAN.findall(text)) + len(_SYLLABLE.findall(text))
 
 
 def exact_key(text: str) -> str:
@@ -231,10 +242,12 @@ class PairFilter:
         return Verdict.KEPT
 
     def _unequal(self, source: str, target: str, ratio: float) -> bool:
-        if SPACELESS.isdisjoint((self.source_language, self.target_language)):
-            shorter, longer = sorted((len(words(source)), len(words(target))))
+        """By words where both languages divide them by spaces, else by characters, weighted by what they hold."""
+        sides = ((source, self.source_language), (target, self.target_language))
+        if any(language in SPACELESS or (not language and _SPACELESS_LETTER.search(text)) for text, language in sides):
+            shorter, longer = sorted(len(text) + _extra_weight(text) for text, _ in sides)
         else:
-            shorter, longer = sorted((len(source), len(target)))
+            shorter, longer = sorted((len(words(source)), len(words(target))))
         return longer > ratio * shorter + 3
 
 
