@@ -534,6 +534,7 @@ HUB_REFUSED = [
     (["data.name=de-en"], ["no configuration de-en", "one of: fr-en"]),
     (["data.name=fr-en", "data.train_split=training"], ["data.train_split=training", "there are: train"]),
     (["data.name=fr-en", "data.target=de"], ["no column de", "there are:", "fr", "en"]),
+    (["data.name=fr-en", "data.subset=last"], ["data.subset=last: give first or random"]),
     (
         ["data.path=nobody/nothing", "data.name=null"],
         ["cannot reach the hub for nobody/nothing", "nmt.prepare", "copy"],

@@ -1,18 +1,17 @@
-"""Copy and reverse: tasks that require memory of positions and nothing else.
+"""Corpora that are made rather than read; copy and reverse, which require memory of positions and nothing else.
 
-Sentences are uniform random strings of symbols (a, b, ... z, aa, ab, ...), lengths uniform. The target is the source,
-or the source backwards; the alignment is known by construction.
+Their sentences are uniform random strings of symbols (a, b, ... z, aa, ab, ...), lengths uniform. The target is the
+source, or the source backwards; the alignment is known by construction.
 """
 
 from collections.abc import Iterator
+from functools import cached_property
 from random import Random
 from string import ascii_lowercase
-from typing import Any
+from typing import Any, ClassVar
 
 from nmt.data.corpus import Corpus, Pair, TestSet
 from nmt.errors import ConfigError
-
-_STREAMS = {"train": 1, "valid": 2, "test": 3}
 
 
 def symbol(index: int) -> str:
@@ -25,7 +24,54 @@ def symbol(index: int) -> str:
     return word
 
 
-class SyntheticCorpus(Corpus):
+class GeneratedCorpus(Corpus):
+    """Pairs made by chance from a seed: same settings, same bytes. Errors: ConfigError where a size is below 1."""
+
+    _streams: ClassVar[dict[str, int]] = {"train": 1, "valid": 2, "test": 3}  # so that sizes do not disturb each other
+
+    def __init__(self, seed: int, train_pairs: int, valid_pairs: int, test_pairs: int) -> None:
+        self.seed = seed
+        self.sizes = {"train_pairs": train_pairs, "valid_pairs": valid_pairs, "test_pairs": test_pairs}
+        require_at_least_one(self.sizes)
+
+    def draw(self, rng: Random, taken: set[str]) -> Pair:
+        """A training pair whose source is not taken."""
+        raise NotImplementedError
+
+    def draw_held_out(self, rng: Random, size: int, taken: set[str]) -> Iterator[Pair]:
+        """Pairs of a validation or test set; their sources are added to `taken`."""
+        raise NotImplementedError
+
+    def train(self) -> Iterator[Pair]:
+        """The training pairs, made as they are asked for."""
+        taken = {pair.source for split in self._held_out for pair in split}
+        rng = self._rng("train")
+        return (self.draw(rng, taken) for _ in range(self.sizes["train_pairs"]))
+
+    def valid(self) -> Iterator[Pair]:
+        return iter(self._held_out[0])
+
+    def test_sets(self) -> dict[str, TestSet]:
+        """The one test set, with gold alignments."""
+        pairs = self._held_out[1]
+        references = [[pair.target for pair in pairs]]
+        return {"test": TestSet("test", [p.source for p in pairs], references, [p.alignment for p in pairs])}
+
+    def expected_pairs(self) -> int:
+        return self.sizes["train_pairs"]
+
+    def _rng(self, split: str) -> Random:
+        return Random(self.seed * 10 + self._streams[split])
+
+    @cached_property
+    def _held_out(self) -> tuple[list[Pair], list[Pair]]:
+        """Validation and test."""
+        taken: set[str] = set()
+        test = list(self.draw_held_out(self._rng("test"), self.sizes["test_pairs"], taken))
+        return list(self.draw_held_out(self._rng("valid"), self.sizes["valid_pairs"], taken)), test
+
+
+class SyntheticCorpus(GeneratedCorpus):
     """Random strings of `symbols` symbols and their copy, or with `reverse` their mirror image.
 
     Same settings and seed, same bytes. No sentence is twice in validation and test, nor any of these in training, but
@@ -45,8 +91,8 @@ class SyntheticCorpus(Corpus):
         test_pairs: int = 1_000,
         seed: int = 1,
     ) -> None:
-        _at_least_one({"symbols": symbols, "min_length": min_length})
-        _at_least_one({"train_pairs": train_pairs, "valid_pairs": valid_pairs, "test_pairs": test_pairs})
+        require_at_least_one({"symbols": symbols, "min_length": min_length})
+        super().__init__(seed, train_pairs, valid_pairs, test_pairs)
         if max_length < min_length:
             raise ConfigError(f"data.max_length={max_length} is below data.min_length={min_length}: raise it")
         self.name = "reverse" if reverse else "copy"
@@ -55,36 +101,11 @@ class SyntheticCorpus(Corpus):
         self.symbols = symbols
         self.min_length = min_length
         self.max_length = max_length
-        self.train_pairs = train_pairs
-        self.valid_pairs = valid_pairs
-        self.test_pairs = test_pairs
-        self.seed = seed
         self._words = [symbol(i) for i in range(symbols)]
         held_out_per_length = (valid_pairs + test_pairs) / (max_length - min_length + 1)
         enough = 4 * held_out_per_length + 16  # the draws of one length scatter around their mean
         self.shared_lengths = [n for n in range(min_length, max_length + 1) if symbols ** min(n, 64) < enough]
         self._shared = frozenset(self.shared_lengths)
-        self._held_out: tuple[list[Pair], list[Pair]] | None = None
-
-    def train(self) -> Iterator[Pair]:
-        """The training pairs, made as they are asked for."""
-        taken = {pair.source for split in self._valid_and_test() for pair in split}
-        rng = self._rng("train")
-        for _ in range(self.train_pairs):
-            yield self._draw(rng, taken)
-
-    def valid(self) -> Iterator[Pair]:
-        """The pairs on which training is watched."""
-        yield from self._valid_and_test()[0]
-
-    def test_sets(self) -> dict[str, TestSet]:
-        """The one test set, with gold alignments."""
-        pairs = self._valid_and_test()[1]
-        references = [[pair.target for pair in pairs]]
-        return {"test": TestSet("test", [p.source for p in pairs], references, [p.alignment for p in pairs])}
-
-    def expected_pairs(self) -> int:
-        return self.train_pairs
 
     def provenance(self) -> dict[str, Any]:
         """The settings, and the lengths at which test sentences may be in training."""
@@ -94,17 +115,12 @@ class SyntheticCorpus(Corpus):
             "symbols": self.symbols,
             "min_length": self.min_length,
             "max_length": self.max_length,
-            "train_pairs": self.train_pairs,
-            "valid_pairs": self.valid_pairs,
-            "test_pairs": self.test_pairs,
+            **self.sizes,
             "seed": self.seed,
             "shared_lengths": self.shared_lengths,
         }
 
-    def _rng(self, split: str) -> Random:
-        return Random(self.seed * 10 + _STREAMS[split])
-
-    def _draw(self, rng: Random, taken: set[str]) -> Pair:
+    def draw(self, rng: Random, taken: set[str]) -> Pair:
         """A sentence that is not taken, or of a shared length. Only `random()` is the same in every Python."""
         while True:
             length = self.min_length + int(rng.random() * (self.max_length - self.min_length + 1))
@@ -117,22 +133,15 @@ class SyntheticCorpus(Corpus):
         links = tuple((i, length - 1 - i) for i in range(length))
         return Pair(source, " ".join(reversed(words)), links)
 
-    def _valid_and_test(self) -> tuple[list[Pair], list[Pair]]:
-        if self._held_out is None:
-            taken: set[str] = set()
-            splits: list[list[Pair]] = []
-            for split, size in (("test", self.test_pairs), ("valid", self.valid_pairs)):
-                rng = self._rng(split)
-                pairs: list[Pair] = []
-                for _ in range(size):
-                    pairs.append(self._draw(rng, taken))
-                    taken.add(pairs[-1].source)
-                splits.append(pairs)
-            self._held_out = (splits[1], splits[0])
-        return self._held_out
+    def draw_held_out(self, rng: Random, size: int, taken: set[str]) -> Iterator[Pair]:
+        for _ in range(size):
+            pair = self.draw(rng, taken)
+            taken.add(pair.source)
+            yield pair
 
 
-def _at_least_one(settings: dict[str, int]) -> None:
+def require_at_least_one(settings: dict[str, int]) -> None:
+    """ConfigError naming the key."""
     for key, value in settings.items():
         if value < 1:
             raise ConfigError(f"data.{key}={value}: must be 1 or more")

@@ -14,10 +14,20 @@ import pytest
 
 from nmt.data.corpus import Pair
 from nmt.data.grammar import GrammarCorpus, german
-from nmt.data.grammar.clause_parts import Clause, ClauseSpec, final_clause, main_clause, predicate
-from nmt.data.grammar.clauses import clause_about
+from nmt.data.grammar.clauses import ClauseSpec, clause_about
 from nmt.data.grammar.lexicon import ADJECTIVES, MANNER, NOUN, NOUNS, TIMES, VERBS
-from nmt.data.grammar.phrases import NounPhraseSpec, Phrase, noun_phrase, prepositional, subject_pronoun, to_pair
+from nmt.data.grammar.phrases import (
+    Clause,
+    NounPhraseSpec,
+    Phrase,
+    final_clause,
+    main_clause,
+    noun_phrase,
+    predicate,
+    prepositional,
+    subject_pronoun,
+    to_pair,
+)
 from nmt.errors import ConfigError
 
 DIGEST = (

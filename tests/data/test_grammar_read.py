@@ -8,10 +8,9 @@ import pytest
 
 from nmt.data.corpus import Pair
 from nmt.data.grammar import GrammarCorpus
-from nmt.data.grammar.clause_parts import ClauseSpec, main_clause
-from nmt.data.grammar.clauses import PERSONS, THINGS, clause_about, make_clause, make_subject
-from nmt.data.grammar.lexicon import NOUN, Noun
-from nmt.data.grammar.phrases import NounPhrase, NounPhraseSpec, noun_phrase, to_pair
+from nmt.data.grammar.clauses import ClauseSpec, clause_about, make_clause, make_subject
+from nmt.data.grammar.lexicon import NOUN, PERSONS, THINGS, Noun
+from nmt.data.grammar.phrases import NounPhrase, NounPhraseSpec, main_clause, noun_phrase, to_pair
 
 PEOPLE = {form: noun for noun in PERSONS for form in (noun.en, noun.en_plural) if form}
 

@@ -6,10 +6,10 @@ neither has a full stop, and commas are words of their own.
 Alignment rules (0-based word positions, by construction): article to article, noun to noun, preposition to preposition
 (`next to` both to `neben`; im to `in` and `the`); an English verb to every part of its German verb, as separable
 prefix or Perfekt auxiliary; an auxiliary to the finite verb, the main verb then to infinitive or participle; `not` to
-nicht or, with its article, to kein; commas to nothing. Details stand in `phrases` and `clause_parts`.
+nicht or, with its article, to kein; commas to nothing. Details stand in `phrases`.
 
-From the word up: `lexicon`, `german` (inflection), `phrases`, `clause_parts` (tenses, word order, adverbials),
-`clauses` (with relative clauses), `sentences` (coordination, subordination, length), `generator` (the splits).
+From the word up: `lexicon`, `german` (inflection), `phrases` (with tenses and the order of a clause), `clauses`
+(objects, adverbials, relative clauses), `sentences` (coordination, subordination, length), `generator` (the splits).
 """
 
 from nmt.data.grammar.generator import GrammarCorpus

@@ -4,34 +4,25 @@ from collections.abc import Iterator
 from random import Random
 from typing import Any
 
-from nmt.data.corpus import Corpus, Pair, TestSet
+from nmt.data.corpus import Pair
 from nmt.data.grammar.phrases import to_pair
 from nmt.data.grammar.sentences import sentence
-from nmt.errors import ConfigError
+from nmt.data.synthetic import GeneratedCorpus
 
 # (words at least, words at most, share): half of the training sentences have under 10 words, so that alignments are
 # learned early, and a tail goes to 70.
 TRAINING_LENGTHS = (
-    (3, 9, 0.50),
-    (10, 19, 0.20),
-    (20, 29, 0.12),
-    (30, 39, 0.08),
-    (40, 49, 0.05),
-    (50, 59, 0.03),
-    (60, 70, 0.02),
-)
+    (3, 9, 0.50), (10, 19, 0.20), (20, 29, 0.12), (30, 39, 0.08), (40, 49, 0.05), (50, 59, 0.03), (60, 70, 0.02),
+)  # fmt: skip
 # In each 100 test sentences: how many of each length. 15 or more to 50 words (bins are held exactly), then 10.
 TEST_BINS = ((3, 9, 16), (10, 19, 16), (20, 29, 16), (30, 39, 16), (40, 49, 16), (50, 59, 10), (60, 72, 10))
 
-_STREAMS = {"train": 1, "valid": 2, "test": 3}  # one source of chance each, so that sizes do not disturb each other
 
-
-class GrammarCorpus(Corpus):
+class GrammarCorpus(GeneratedCorpus):
     """English-German sentence pairs with their gold alignment, made by the grammar; same seed, same bytes.
 
     No source sentence is in two splits, and none is twice in the test or validation set. Lengths are in English words
     as `str.split` counts them: training as TRAINING_LENGTHS, validation and test in even bins (TEST_BINS).
-    Errors: ConfigError if a size is below 1.
     """
 
     name = "grammar"
@@ -41,64 +32,28 @@ class GrammarCorpus(Corpus):
     def __init__(
         self, seed: int = 1, train_pairs: int = 24_000, valid_pairs: int = 500, test_pairs: int = 2_200
     ) -> None:
-        sizes = {"train_pairs": train_pairs, "valid_pairs": valid_pairs, "test_pairs": test_pairs}
-        for key, size in sizes.items():
-            if size < 1:
-                raise ConfigError(f"data.{key}={size}: a split needs at least 1 pair")
-        self.seed = seed
-        self.train_pairs = train_pairs
-        self.valid_pairs = valid_pairs
-        self.test_pairs = test_pairs
-        self._held_out: tuple[list[Pair], list[Pair]] | None = None
+        super().__init__(seed, train_pairs, valid_pairs, test_pairs)
 
-    def train(self) -> Iterator[Pair]:
-        """The training pairs, made as they are asked for."""
-        valid, test = self._valid_and_test()
-        held_out = {pair.source for pair in valid} | {pair.source for pair in test}
-        rng = self._rng("train")
-        produced = 0
-        while produced < self.train_pairs:
+    def draw(self, rng: Random, taken: set[str]) -> Pair:
+        pair = to_pair(sentence(rng, _training_length(rng)))
+        while pair.source in taken:
             pair = to_pair(sentence(rng, _training_length(rng)))
-            if pair.source not in held_out:
-                produced += 1
-                yield pair
+        return pair
 
-    def valid(self) -> Iterator[Pair]:
-        """The pairs on which training is watched."""
-        yield from self._valid_and_test()[0]
-
-    def test_sets(self) -> dict[str, TestSet]:
-        """The one test set, with gold alignments."""
-        pairs = self._valid_and_test()[1]
-        sources = [pair.source for pair in pairs]
-        references = [[pair.target for pair in pairs]]
-        return {"test": TestSet("test", sources, references, [pair.alignment for pair in pairs])}
-
-    def expected_pairs(self) -> int:
-        return self.train_pairs
+    def draw_held_out(self, rng: Random, size: int, taken: set[str]) -> Iterator[Pair]:
+        """Pairs whose lengths fill TEST_BINS evenly, in an order mixed by length."""
+        behind = [0] * len(TEST_BINS)
+        total = sum(share for _, _, share in TEST_BINS)
+        for _ in range(size):  # each of the bin that is furthest behind its share
+            behind = [rest + share for rest, (_, _, share) in zip(behind, TEST_BINS, strict=True)]
+            chosen = behind.index(max(behind))
+            behind[chosen] -= total
+            yield _of_length(rng, *TEST_BINS[chosen][:2], taken)
 
     def provenance(self) -> dict[str, Any]:
         """The settings; they are all that the corpus is made from."""
-        return {
-            "corpus": "grammar",
-            "origin": "made by nmt.data.grammar",
-            "languages": ["en", "de"],
-            "seed": self.seed,
-            "train_pairs": self.train_pairs,
-            "valid_pairs": self.valid_pairs,
-            "test_pairs": self.test_pairs,
-        }
-
-    def _rng(self, split: str) -> Random:
-        return Random(self.seed * 10 + _STREAMS[split])
-
-    def _valid_and_test(self) -> tuple[list[Pair], list[Pair]]:
-        if self._held_out is None:
-            seen: set[str] = set()
-            test = _evenly_by_length(self._rng("test"), self.test_pairs, seen)
-            valid = _evenly_by_length(self._rng("valid"), self.valid_pairs, seen)
-            self._held_out = (valid, test)
-        return self._held_out
+        facts = {"corpus": "grammar", "origin": "made by nmt.data.grammar", "languages": ["en", "de"]}
+        return {**facts, "seed": self.seed, **self.sizes}
 
 
 def _training_length(rng: Random) -> int:
@@ -112,24 +67,11 @@ def _training_length(rng: Random) -> int:
     return shortest + int(rng.random() * (longest - shortest + 1))
 
 
-def _evenly_by_length(rng: Random, count: int, seen: set[str]) -> list[Pair]:
-    """Pairs whose lengths fill TEST_BINS evenly, none of them in `seen`, in an order mixed by length."""
-    schedule: list[tuple[int, int]] = []
-    rest = [0] * len(TEST_BINS)
-    total = sum(share for _, _, share in TEST_BINS)
-    while len(schedule) < count:  # at each place the bin that is furthest behind its share
-        for b, (_, _, share) in enumerate(TEST_BINS):
-            rest[b] += share
-        b = rest.index(max(rest))
-        rest[b] -= total
-        schedule.append(TEST_BINS[b][:2])
-    pairs: list[Pair] = []
-    for shortest, longest in schedule:
-        while True:
-            pair = to_pair(sentence(rng, shortest + int(rng.random() * (longest - shortest + 1))))
-            length = len(pair.source.split())
-            if shortest <= length <= longest + (longest > 60) * 3 and pair.source not in seen:
-                break
-        seen.add(pair.source)
-        pairs.append(pair)
-    return pairs
+def _of_length(rng: Random, shortest: int, longest: int, taken: set[str]) -> Pair:
+    """A pair of so many English words (the longest may have three more) that is not taken."""
+    while True:
+        pair = to_pair(sentence(rng, shortest + int(rng.random() * (longest - shortest + 1))))
+        length = len(pair.source.split())
+        if shortest <= length <= longest + (longest > 60) * 3 and pair.source not in taken:
+            taken.add(pair.source)
+            return pair

@@ -163,18 +163,12 @@ class Verb:
     kind: str  # lasting (while), point (a moment), once (never daily), state (not timed)
 
 
-_PREPOSITIONS = {
-    "in": "in",
-    "on": "auf",
-    "at": "an",
-    "under": "unter",
-    "behind": "hinter",
-    "next-to": "neben",
-    "in-front-of": "vor",
-    "into": "in",
-    "to": "zu",
-}
-
+_PREPOSITIONS = dict(
+    row.split()
+    for row in "in in; on auf; at an; under unter; behind hinter; next-to neben; in-front-of vor; into in; to zu".split(
+        ";"
+    )
+)
 _OPEN = ("garden", "park", "forest", "village", "tree")
 _PLACE_SETS = {
     "-": "",
@@ -272,6 +266,13 @@ def _verb(line: str) -> Verb:
 VERBS = tuple(_verb(line) for line in _VERBS.strip().split("\n"))
 THAT_VERBS = tuple(verb for verb in VERBS if verb.frame == "that")
 PLAIN_VERBS = tuple(verb for verb in VERBS if verb.frame != "that")
+
+PERSONS, ADULTS, ANIMATE = nouns_of("person"), nouns_of("adult"), nouns_of("person animal")
+THINGS = tuple(n for n in NOUNS if n.adjectives and n.kinds.isdisjoint(("person", "animal")))
+VERBS_OF = {n: tuple(v for v in PLAIN_VERBS if n in v.subjects) for n in ANIMATE}
+PRONOUN_VERBS = tuple(v for v in PLAIN_VERBS if all(n in v.subjects for n in ADULTS))
+VERBS_ABOUT = {n: tuple(v for v in PLAIN_VERBS if n in v.objects and v.frame in ("acc", "dat", "prep")) for n in NOUNS}
+VERBS_AT = {n: tuple(v for v in PLAIN_VERBS if v.frame != "dir" and n in (at[2] for at in v.places)) for n in NOUNS}
 
 MANNER = {"well": "gut", "loudly": "laut", "quietly": "leise", "slowly": "langsam", "quickly": "schnell"}
 

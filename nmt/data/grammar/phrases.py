@@ -1,19 +1,26 @@
-"""Words that know their translation, and the phrases made of them: noun phrases, pronouns, prepositional phrases.
+"""Words that know their translation, and the phrases made of them: of nouns, prepositions, verbs; clauses.
 
 An English word is an object with an identity. A German word knows the English words that it translates, so a phrase
 can be moved, split and wrapped on the German side and the alignment stays right: `to_pair` reads it off at the end.
 
+One tense of English is one tense of German: present -> Präsens (reads, liest), past -> Perfekt (read, hat gelesen;
+but was -> war), will -> Futur with werden, can / must / want to -> können / müssen / wollen with the infinitive.
+
 Alignment: article to article, adjective to adjective, noun to noun. A contracted preposition (im, zur) is aligned to
-both English words. `not a` and `no` are aligned to `kein`.
+both English words. `not a` and `no` are aligned to `kein`. An English auxiliary (will, did, can) is aligned to the
+German finite verb and the main verb to the infinitive or participle; where only one language has an auxiliary, its
+verb is aligned to every part: bought -> hat, gekauft; does buy -> kauft; gets up -> steht, auf. `to` of an infinitive
+goes with the infinitive.
 """
 
 from collections.abc import Sequence
+from dataclasses import dataclass, field
 from random import Random
 from typing import NamedTuple, TypeVar
 
 from nmt.data.corpus import Pair
 from nmt.data.grammar import german
-from nmt.data.grammar.lexicon import Adjective, Noun, Place
+from nmt.data.grammar.lexicon import Adjective, Noun, Place, Verb
 
 
 class EnglishWord:
@@ -58,24 +65,22 @@ def to_pair(phrase: Phrase) -> Pair:
 
     Every subordinate clause brings a comma before and after it; two that meet are one, and none ends the sentence.
     """
-    english: list[EnglishWord] = []
-    for word in phrase.en:
-        if word.text == "," and (not english or english[-1].text == ","):
-            continue
-        english.append(word)
-    german: list[GermanWord] = []
-    for german_word in phrase.de:
-        if german_word.text == "," and (not german or german[-1].text == ","):
-            continue
-        german.append(german_word)
-    while english[-1].text == ",":
-        english.pop()
-    while german[-1].text == ",":
-        german.pop()
+    english, german = _without_spare_commas(phrase.en), _without_spare_commas(phrase.de)
     for i, word in enumerate(english):
         word.index = i
     links = sorted((word.index, j) for j, german_word in enumerate(german) for word in german_word.translates)
-    return Pair(" ".join(w.text for w in english), " ".join(o.text for o in german), tuple(links))
+    return Pair(" ".join(w.text for w in english), " ".join(w.text for w in german), tuple(links))
+
+
+Word = TypeVar("Word", EnglishWord, GermanWord)
+
+
+def _without_spare_commas(words: list[Word]) -> list[Word]:
+    kept: list[Word] = []
+    for word in words:
+        if word.text != "," or (kept and kept[-1].text != ","):
+            kept.append(word)
+    return kept[:-1] if kept[-1].text == "," else kept
 
 
 T = TypeVar("T")
@@ -145,39 +150,30 @@ def _possessive(rng: Random, spec: NounPhraseSpec) -> str:
 
 def _article(rng: Random, kind: str, gender: str, spec: NounPhraseSpec) -> tuple[Phrase, dict[str, dict[str, str]]]:
     """The determiner of both languages, and which adjective endings German wants after it."""
-    case = spec.case
-    if kind == "the":
-        the = EnglishWord("the")
-        return Phrase([the], [GermanWord(german.DEFINITE[case][gender], (the,))]), german.WEAK
-    if kind in ("this", "every"):
-        word = EnglishWord("these" if gender == "p" else kind)
-        stem = "jed" if kind == "every" else "dies"
-        return Phrase([word], [GermanWord(stem + german.DER_ENDING[case][gender], (word,))]), german.WEAK
+    der_ending, ein_ending = german.DER_ENDING[spec.case][gender], german.EIN_ENDING[spec.case][gender]
     if kind == "my":
-        word = EnglishWord(_possessive(rng, spec))
-        form = german.POSSESSIVES[word.text] + german.EIN_ENDING[case][gender]
-        return Phrase([word], [GermanWord(form, (word,))]), german.MIXED
-    if kind == "two":
+        en = _possessive(rng, spec)
+        de, endings = german.POSSESSIVES[en] + ein_ending, german.MIXED
+    elif kind == "two":
         en, de = pick(rng, _COUNTS if spec.some else _COUNTS[:-1])  # some is last
-        word = EnglishWord(en)
-        form = de if de in ("zwei", "drei") else de + german.DER_ENDING[case][gender]
-        return Phrase([word], [GermanWord(form, (word,))]), german.STRONG
-    ending = german.EIN_ENDING[case][gender]
-    if kind == "no":
-        word = EnglishWord("no")
-        return Phrase([word], [GermanWord("kein" + ending, (word,))]), german.MIXED
-    article = [EnglishWord("a")] if kind == "a" else []
-    if spec.negator:
-        return Phrase(article, [GermanWord("kein" + ending, (spec.negator, *article))]), german.MIXED
-    if article:
-        return Phrase(article, [GermanWord("ein" + ending, (article[0],))]), german.MIXED
-    return Phrase([], []), german.STRONG
-
-
-def _adjective(rng: Random, noun: Noun, spec: NounPhraseSpec) -> Adjective | None:
-    if noun.adjectives and rng.random() < spec.adjective:
-        return pick(rng, noun.adjectives)
-    return None
+        de, endings = de if de in ("zwei", "drei") else de + der_ending, german.STRONG
+    elif kind == "the":
+        en, de, endings = "the", german.DEFINITE[spec.case][gender], german.WEAK
+    elif kind == "this":
+        en, de, endings = "these" if gender == "p" else "this", "dies" + der_ending, german.WEAK
+    elif kind == "every":
+        en, de, endings = "every", "jed" + der_ending, german.WEAK
+    elif kind == "no":
+        en, de, endings = "no", "kein" + ein_ending, german.MIXED
+    else:  # a, bare
+        en, de, endings = ("a" if kind == "a" else ""), "ein" + ein_ending, german.MIXED
+        if spec.negator:
+            article = english_words(en)
+            return Phrase(article, [GermanWord("k" + de, (spec.negator, *article))]), endings
+        if not en:
+            return Phrase([], []), german.STRONG
+    word = EnglishWord(en)
+    return Phrase([word], [GermanWord(de, (word,))]), endings
 
 
 def _owner(noun: Noun, plural: bool) -> str:
@@ -192,20 +188,8 @@ def noun_phrase(rng: Random, noun: Noun, spec: NounPhraseSpec) -> NounPhrase:
     plural = bool(noun.en_plural) and rng.random() < 0.3
     gender = "p" if plural else noun.gender
     kind = _determiner(rng, noun, plural, spec)
-    article, endings = _article(rng, kind, gender, spec)
-    en, de = list(article.en), list(article.de)
-    adjective = _adjective(rng, noun, spec)
-    if adjective:
-        word = EnglishWord(adjective.en)
-        en.append(word)
-        de.append(GermanWord(adjective.stem + endings[spec.case][gender], (word,)))
-    head = EnglishWord(noun.en_plural if plural else noun.en)
-    en.append(head)
-    de.append(GermanWord(german.noun_form(noun.de, noun.de_plural, noun.oblique, gender, spec.case), (head,)))
-    if en[0].text == "a" and en[1].text[0] in "aeiou":
-        en[0].text = "an"
     return NounPhrase(
-        Phrase(en, de),
+        _around_noun(rng, noun, kind, gender, spec, noun.adjectives),
         person="p" if plural else "s",
         owner=_owner(noun, plural),
         definite=kind in ("the", "this", "my"),
@@ -214,6 +198,24 @@ def noun_phrase(rng: Random, noun: Noun, spec: NounPhraseSpec) -> NounPhrase:
         every=kind == "every",
         heads=(noun,),
     )
+
+
+def _around_noun(
+    rng: Random, noun: Noun, kind: str, gender: str, spec: NounPhraseSpec, adjectives: tuple[Adjective, ...]
+) -> Phrase:
+    """Determiner, perhaps one of the adjectives, noun."""
+    (en, de), endings = _article(rng, kind, gender, spec)
+    if adjectives and rng.random() < spec.adjective:
+        adjective = pick(rng, adjectives)
+        word = EnglishWord(adjective.en)
+        en.append(word)
+        de.append(GermanWord(adjective.stem + endings[spec.case][gender], (word,)))
+    head = EnglishWord(noun.en_plural if gender == "p" else noun.en)
+    en.append(head)
+    de.append(GermanWord(german.noun_form(noun.de, noun.de_plural, noun.oblique, gender, spec.case), (head,)))
+    if en[0].text == "a" and en[1].text[0] in "aeiou":
+        en[0].text = "an"
+    return Phrase(en, de)
 
 
 _SUBJECT_PRONOUNS = (
@@ -275,17 +277,109 @@ def place_phrase(rng: Random, place: Place, case: str, owner: str, adjective: fl
         kind = "my"
     elif noun.en in _INDEFINITE_PLACES and not definite and r > 0.85:
         kind = "a"
-    article, endings = _article(rng, kind, noun.gender, NounPhraseSpec(case, owner))
-    english, german_words = list(article.en), list(article.de)
-    if noun.kinds.isdisjoint(("person",)) and rng.random() < adjective:
-        chosen = pick(rng, noun.adjectives)
-        word = EnglishWord(chosen.en)
-        english.append(word)
-        german_words.append(GermanWord(chosen.stem + endings[case][noun.gender], (word,)))
-    head = EnglishWord(noun.en)
-    english.append(head)
-    german_words.append(GermanWord(noun.oblique, (head,)))
-    if english[0].text == "a" and english[1].text[0] in "aeiou":
-        english[0].text = "an"
-    inner = NounPhrase(Phrase(english, german_words), "s", "", definite=True)
-    return prepositional(en, de, inner, contract=True)
+    adjectives = noun.adjectives if "person" not in noun.kinds else ()
+    around = _around_noun(rng, noun, kind, noun.gender, NounPhraseSpec(case, owner, adjective), adjectives)
+    return prepositional(en, de, NounPhrase(around, "s", "", definite=True), contract=True)
+
+
+MODALS = ("can", "must", "want")
+_FINITE = {"future": german.WERDEN, **german.MODALS}
+_BE = {
+    "present": ({"I": "am", "s": "is", "p": "are"}, german.SEIN),
+    "past": ({"I": "was", "s": "was", "p": "were"}, german.WAR),
+}
+
+
+class Predicate(NamedTuple):
+    """English before and at the main verb; German finite verb and what stands at the end of the clause."""
+
+    en_before: list[EnglishWord]  # auxiliary and "not"; a frequency adverb follows
+    en_main: list[EnglishWord]  # main verb, with "to" and with a particle that stays by it
+    en_after: list[EnglishWord]  # a particle that follows a pronoun: picks him up
+    finite: GermanWord
+    prefix: GermanWord | None  # separated in a main clause, joined to the finite verb in a verb-final one
+    end: list[GermanWord]  # participle, infinitive
+    negator: EnglishWord | None  # the English "not", still to be given a German word
+
+
+def predicate(verb: Verb, tense: str, person: str, negated: bool) -> Predicate:
+    """The verb in a tense, agreeing with a subject of this person; must is never negated (it is not müssen + nicht)."""
+    does = "does" if person == "s" else "do"
+    auxiliaries = {"present": does if negated else "", "past": "did" if negated else "", "future": "will"}
+    auxiliaries |= {"can": "cannot" if negated else "can", "must": "must", "want": does if negated else ""}
+    before = english_words(auxiliaries[tense])
+    wants = english_words("wants to" if person == "s" and not negated else "want to") if tense == "want" else []
+    form = verb.base
+    if not before and not wants:
+        form = verb.past if tense == "past" else verb.third_en if person == "s" else verb.base
+    main = EnglishWord(form)
+    particle = english_words(verb.particle)
+    content = (main, *particle)
+    if tense == "present":
+        finite = GermanWord(german.present(verb.infinitive, verb.third, person), (*before, *content))
+        end = []
+    elif tense == "past":
+        perfect = german.SEIN if verb.aux == "sein" else german.HABEN
+        finite = GermanWord(perfect[person], tuple(before) or content)
+        end = [GermanWord(verb.participle, content)]
+    else:
+        finite = GermanWord(_FINITE[tense][person], (*before, *wants[:1]))
+        end = [GermanWord(verb.prefix + verb.infinitive, (*wants[1:], *content))]
+    negator = (before[0] if tense == "can" else EnglishWord("not")) if negated else None
+    if negator and negator not in before:
+        before.append(negator)
+    prefix = GermanWord(verb.prefix, content) if verb.prefix and tense == "present" else None
+    stays, follows = ([], particle) if verb.shifts else (particle, [])
+    return Predicate(before, [*wants, main, *stays], follows, finite, prefix, end, negator)
+
+
+def copula(tense: str, person: str, adjective: Adjective, very: bool, negated: bool) -> Predicate:
+    """is (not) (very) tired; the German adjective stands at the end: `..., weil er sehr müde ist`."""
+    not_ = english_words("not" if negated else "")
+    adverb = english_words("very" if very else "")
+    state = EnglishWord(adjective.en)
+    end = [GermanWord("sehr", (word,)) for word in adverb] + [GermanWord(adjective.de, (state,))]
+    english, forms = _BE.get(tense, (dict.fromkeys("Isp", "will"), german.WERDEN))
+    verb = EnglishWord(english[person])
+    be = english_words("be") if tense == "future" else []
+    end += [GermanWord("sein", (word,)) for word in be]
+    finite = GermanWord(forms[person], (verb,))
+    return Predicate([verb, *not_, *be], [*adverb, state], [], finite, None, end, not_[0] if not_ else None)
+
+
+@dataclass
+class Clause:
+    """A clause before it has been given a place in a sentence."""
+
+    subject: NounPhrase
+    predicate: Predicate
+    noun: Noun | None = None  # of the subject
+    verb: Verb | None = None
+    aux: str = ""  # of a Perfekt: haben or sein
+    en: list[EnglishWord] = field(default_factory=list)  # after the subject
+    middle: list[GermanWord] = field(default_factory=list)
+    front: Phrase | None = None
+    extraposed: list[GermanWord] = field(default_factory=list)  # the relative clause of the object: after the last verb
+
+
+def main_clause(clause: Clause) -> Phrase:
+    """Verb second: after the fronted adverbial if there is one, then the subject follows."""
+    subject, p = clause.subject.phrase, clause.predicate
+    rest = [*clause.middle, *([p.prefix] if p.prefix else []), *p.end, *clause.extraposed]
+    if clause.front:
+        front = clause.front
+        return Phrase(front.en + subject.en + clause.en, [*front.de, p.finite, *subject.de, *rest])
+    return Phrase(subject.en + clause.en, [*subject.de, p.finite, *rest])
+
+
+def final_verb(clause: Clause) -> list[GermanWord]:
+    """The German clause after its subject, verb last: a prefix joins the finite verb (ankommt)."""
+    p = clause.predicate
+    finite = GermanWord(p.prefix.text + p.finite.text, p.finite.translates) if p.prefix else p.finite
+    return [*clause.middle, *p.end, finite, *clause.extraposed]
+
+
+def final_clause(clause: Clause) -> Phrase:
+    """Verb last, as after weil and dass; the conjunction is not in it."""
+    subject = clause.subject.phrase
+    return Phrase(subject.en + clause.en, subject.de + final_verb(clause))

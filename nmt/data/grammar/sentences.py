@@ -6,57 +6,50 @@ Subordination: because, although, while, when, if, before, that. German sets a c
 English only after one that stands first, and before `although`. `when` is wenn, but als with the past.
 """
 
+from collections.abc import Mapping
 from random import Random
 from typing import NamedTuple
 
-from nmt.data.grammar.clause_parts import Clause, ClauseSpec, final_clause, main_clause, predicate
-from nmt.data.grammar.clauses import PERSONS, clause_about, make_clause, make_subject
-from nmt.data.grammar.lexicon import THAT_VERBS
-from nmt.data.grammar.phrases import KOMMA, EnglishWord, GermanWord, Phrase, comma, pick
+from nmt.data.grammar.clauses import ClauseSpec, clause_about, make_clause, make_subject
+from nmt.data.grammar.lexicon import PERSONS, THAT_VERBS
+from nmt.data.grammar.phrases import (
+    KOMMA,
+    Clause,
+    EnglishWord,
+    GermanWord,
+    Phrase,
+    comma,
+    final_clause,
+    main_clause,
+    pick,
+    predicate,
+)
+
+_ANY = "lasting point once state be"  # things are not: the bread is fresh because he sees a child
+_EVENT = "lasting point once"
 
 
 class Subordinator(NamedTuple):
     """A conjunction: its German, the tense of its clause for each tense of the main one, and what it may contain."""
 
     en: str
-    de: dict[str, str]  # tense of its own clause -> German
-    tenses: dict[str, tuple[str, ...]]  # tense of the main clause -> tenses of its own
-    kinds: str  # of verb in its own clause
-    main_kinds: str
-    time: bool  # an adverbial of time may stand in its clause
+    de: Mapping[str, str]  # tense of its own clause -> German
+    tenses: Mapping[str, tuple[str, ...]]  # tense of the main clause -> tenses of its own
+    kinds: str = _EVENT  # of verb in its own clause
+    main_kinds: str = _EVENT
+    time: bool = False  # an adverbial of time may stand in its clause
 
 
-_ANY = "lasting point once state be"  # things are not: the bread is fresh because he sees a child
-_EVENT = "lasting point once"
 _REASON = {"present": ("present", "present", "past"), "past": ("past",), "future": ("present",)}
+_SAME: dict[str, tuple[str, ...]] = {"present": ("present",), "past": ("past",)}
+_NEXT: dict[str, tuple[str, ...]] = {"present": ("present",), "future": ("present",)}
 SUBORDINATORS = (
     Subordinator("because", {"present": "weil", "past": "weil"}, _REASON, _ANY, _ANY, True),
     Subordinator("although", {"present": "obwohl", "past": "obwohl"}, _REASON, _ANY, _ANY, True),
-    Subordinator(
-        "while",
-        {"present": "während", "past": "während"},
-        {"present": ("present",), "past": ("past",)},
-        "lasting",
-        _EVENT,
-        False,
-    ),
-    Subordinator(
-        "when",
-        {"present": "wenn", "past": "als"},
-        {"present": ("present",), "past": ("past",), "future": ("present",)},
-        _EVENT,
-        _EVENT,
-        False,
-    ),
-    Subordinator("if", {"present": "wenn"}, {"present": ("present",), "future": ("present",)}, _ANY, _EVENT, False),
-    Subordinator(
-        "before",
-        {"present": "bevor", "past": "bevor"},
-        {"present": ("present",), "past": ("past",), "future": ("present",)},
-        _EVENT,
-        _EVENT,
-        False,
-    ),
+    Subordinator("while", {"present": "während", "past": "während"}, _SAME, "lasting"),
+    Subordinator("when", {"present": "wenn", "past": "als"}, _SAME | _NEXT),
+    Subordinator("if", {"present": "wenn"}, _NEXT, _ANY),
+    Subordinator("before", {"present": "bevor", "past": "bevor"}, _SAME | _NEXT),
 )
 _SUBORDINATING = frozenset(conjunction.en for conjunction in SUBORDINATORS)
 _COORDINATORS = {"and": "und", "but": "aber", "for": "denn", "or": "oder"}
@@ -79,18 +72,13 @@ def _subordinated(rng: Random, size: int) -> Phrase:
         conjunction = pick(rng, SUBORDINATORS)
     detail = min(0.8, max(0.0, (size - 8) / 8))
     relative = max(0.0, (size - 11) / 12)
-    any_kind = conjunction.main_kinds == _ANY
-    main = make_clause(
-        rng,
-        ClauseSpec(
-            tense, detail, relative, 0.12 if any_kind else 0.0, time=conjunction.time, kinds=conjunction.main_kinds
-        ),
-    )
+    negation = 0.12 if conjunction.main_kinds == _ANY else 0.0
+    spec = ClauseSpec(tense, detail, relative, negation, conjunction.time, kinds=conjunction.main_kinds)
+    main = make_clause(rng, spec)
     inner_tense = pick(rng, conjunction.tenses[tense])
-    negation = 0.12 if conjunction.time or conjunction.en == "if" else 0.0
-    subordinate = make_clause(
-        rng, ClauseSpec(inner_tense, detail, relative, negation, conjunction.time, kinds=conjunction.kinds), main
-    )
+    negation = 0.12 if conjunction.kinds == _ANY else 0.0
+    spec = spec._replace(tense=inner_tense, negation=negation, kinds=conjunction.kinds)
+    subordinate = make_clause(rng, spec, main)
     word = EnglishWord(conjunction.en)
     inner = final_clause(subordinate)
     en = [word, *inner.en]
