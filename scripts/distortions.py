@@ -19,7 +19,8 @@ from nmt.evaluation.by_length import MIN_SENTENCES, bins_of_ten, source_length
 from nmt.evaluation.metrics import CORRECT, HYPOTHESIS, REFERENCE, TOTAL, statistics
 from nmt.evaluation.stored import to_json
 from nmt.settings import BootstrapSettings
-from nmt.study.figures import COLOURS, FAINT, MARKERS, plot_settings, save_figure
+from nmt.study.figures import COLOURS, FAINT
+from nmt.study.matplotlib_style import MARKERS, plot_settings, save_figure
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -43,7 +44,7 @@ def measure_distortions(
     sources: Sequence[str], references: Sequence[str], outputs: Mapping[str, Sequence[str]]
 ) -> dict[str, Any]:
     """A row a bin for each axis, and how many outputs change bin with it."""
-    rows = np.stack([statistics(texts, [references], ter=False).bleu for texts in outputs.values()])
+    rows = np.stack([statistics(texts, [references]).bleu for texts in outputs.values()])
     of_source = np.array([source_length(line) for line in sources])
     lengths = {
         "source": np.broadcast_to(of_source, rows.shape[:2]),

@@ -116,7 +116,7 @@ def test_every_library_that_the_package_imports_is_a_dependency() -> None:
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
     required = {requirement.split(">=")[0].replace("-", "_") for requirement in project["dependencies"]}
     tops = {name.split(".")[0] for path in SOURCES for name in imported(path)}
-    comes_as = {"hydra": "hydra_core", "omegaconf": "hydra_core", "yaml": "pyyaml"}
+    comes_as = {"hydra": "hydra_core", "omegaconf": "hydra_core", "yaml": "pyyaml", "vl_convert": "vl_convert_python"}
     libraries = {comes_as.get(top, top) for top in tops - set(sys.stdlib_module_names) - {"nmt"}}
     assert libraries <= required
 
@@ -134,7 +134,7 @@ def test_importing_nmt_costs_no_library() -> None:
 
 
 def test_translating_pays_for_no_tracker_no_plots_and_no_datasets() -> None:
-    assert not loaded_after("import nmt.translate, nmt.run") & {"wandb", "datasets", "matplotlib"}
+    assert not loaded_after("import nmt.translate, nmt.run") & {"wandb", "datasets", "matplotlib", "altair"}
 
 
 @pytest.mark.parametrize("path", ["nmt/data/corpus.py", "conf/data/grammar.yaml", "outputs/reference/a/b.json"])

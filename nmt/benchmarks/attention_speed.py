@@ -17,7 +17,8 @@ from nmt.errors import ConfigError
 from nmt.models.backends import Kernels, available_backends
 from nmt.models.backends.masks import AttentionMask
 from nmt.models.backends.packing import PackedBatch
-from nmt.study.figures import FAINT, plot_settings, save_figure, style_of
+from nmt.study.figures import FAINT
+from nmt.study.matplotlib_style import plot_settings, save_figure, style_of
 from nmt.training.loop import precision_dtype
 
 BASELINE = "explicit"
@@ -323,7 +324,7 @@ def draw_attention_speed(measurements: Measurements, title: str, path: Path) -> 
             for row, (unit, height) in enumerate(kinds):
                 panel = axes[row, column]
                 for index, name in enumerate(names):
-                    style, points = style_of(index, len(names)), measurements.of(case, name)
+                    style, points = style_of(index), measurements.of(case, name)
                     ns, heights = [point.n for point in points], [height(point) for point in points]
                     panel.plot(ns, heights, color=style.colour, marker=style.marker, markersize=4, label=name)
                 panel.set_xscale("log", base=2)

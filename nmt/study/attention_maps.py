@@ -12,8 +12,9 @@ from nmt.data.corpus import TestSet
 from nmt.data.tokenizer import SPACE
 from nmt.data.word_alignment import word_weights
 from nmt.errors import UserError
-from nmt.study.figures import INK, save_figure
-from nmt.study.report_files import file_names
+from nmt.files import file_names
+from nmt.study.figures import INK
+from nmt.study.matplotlib_style import save_figure
 from nmt.study.samples import example_of
 
 if TYPE_CHECKING:
