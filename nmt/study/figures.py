@@ -31,6 +31,7 @@ WIDTH, HEIGHT, HISTOGRAM = 620, 320, 46  # pixels
 TITLE_LETTERS = 84  # in a line
 Chart = Any  # of Altair, whose classes of charts have no common one
 SUFFIXES = (".png", ".svg", ".pdf", ".json")
+FONT = "DejaVu Sans, Noto Sans, Arial, sans-serif"
 LABELS = "labels"  # begins the names of the layers that the page leaves out on a phone
 
 
@@ -320,7 +321,7 @@ def _styled(chart: Chart, title: str, details: list[str]) -> Chart:
             "labelOverlap": False}  # fmt: skip
     return (
         chart.properties(title=head, background=PAPER, padding=12)
-        .configure(font="DejaVu Sans, Noto Sans, Arial, sans-serif")
+        .configure(font=FONT)
         .configure_view(stroke=None, clip=False)
         .configure_axis(**axis)
         .configure_axisX(grid=False)
@@ -328,18 +329,27 @@ def _styled(chart: Chart, title: str, details: list[str]) -> Chart:
 
 
 def write_chart(chart: Chart, stem: Path) -> Path:
-    """Writes <stem>.json, .png, .svg and .pdf; gives the PNG's path."""
+    """Writes <stem>.png, .svg, .pdf and .json; gives the PNG's path."""
+    for suffix in SUFFIXES:
+        save_chart(chart, stem.with_suffix(suffix))
+    return stem.with_suffix(".png")
+
+
+def save_chart(chart: Chart, path: Path) -> None:
+    """Writes the chart as path's suffix says; the JSON is its specification."""
     import vl_convert
 
-    specification = chart.to_dict()
-    write_text(stem.with_suffix(".json"), json.dumps(specification, indent=1, ensure_ascii=False) + "\n")
-    version = vega_lite_version()
-    png = vl_convert.vegalite_to_png(specification, vl_version=version, scale=2)
-    pdf = vl_convert.vegalite_to_pdf(specification, vl_version=version)
-    write_whole(stem.with_suffix(".png"), lambda to: to.write_bytes(png))
-    write_whole(stem.with_suffix(".pdf"), lambda to: to.write_bytes(pdf))
-    write_text(stem.with_suffix(".svg"), as_svg(chart))
-    return stem.with_suffix(".png")
+    specification, version = chart.to_dict(), vega_lite_version()
+    if path.suffix == ".json":
+        write_text(path, json.dumps(specification, indent=1, ensure_ascii=False) + "\n")
+    elif path.suffix == ".svg":
+        write_text(path, as_svg(chart))
+    elif path.suffix == ".pdf":
+        pdf = vl_convert.vegalite_to_pdf(specification, vl_version=version)
+        write_whole(path, lambda to: to.write_bytes(pdf))
+    else:
+        png = vl_convert.vegalite_to_png(specification, vl_version=version, scale=2)
+        write_whole(path, lambda to: to.write_bytes(png))
 
 
 def as_svg(chart: Chart) -> str:
