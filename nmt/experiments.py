@@ -35,7 +35,8 @@ from nmt.study.report import choose_baseline
 from nmt.training.checkpoints import SUFFIX
 from nmt.training_settings import TrainConfig
 
-NO_EFFECT_ON_TRANSLATIONS = ("test.", "evaluate.", "alignment.score=", "ter=", "data_dir=")
+NO_EFFECT_ON_TRANSLATIONS = ("test.", "evaluate.", "alignment.score=", "ter=", "metrics=", "data_dir=")
+UNLESS_ASKED = ("ter=false",)  # sacreBLEU's takes minutes on repetitive output
 CHECKPOINTS_KEPT = 10  # of a training, for rows of equal time
 
 
@@ -78,7 +79,7 @@ def device_override(cfg: CompareConfig) -> list[str]:
 
 def evaluation_settings(overrides: Sequence[str]) -> EvaluateConfig:
     """The settings of the evaluations that overrides compose; a mistyped one is refused now."""
-    composed = compose("evaluate", [readable_override(override) for override in overrides])
+    composed = compose("evaluate", [readable_override(override) for override in (*UNLESS_ASKED, *overrides)])
     values: Any = OmegaConf.to_container(composed, resolve=True)
     return check(EvaluateConfig, values)
 
@@ -198,7 +199,8 @@ def evaluation_step(
 ) -> JobStep:
     """nmt.evaluate on a run directory or a file of weights, as the command line says."""
     run = (f"checkpoint={checkpoint.as_posix()}", f"threads={cfg.threads}", *device_override(cfg))
-    return JobStep("evaluating", (*program_command("evaluate"), *children.flags, *run, *children.evaluate, *extra))
+    command = program_command("evaluate")
+    return JobStep("evaluating", (*command, *children.flags, *run, *UNLESS_ASKED, *children.evaluate, *extra))
 
 
 def test_file_overrides(config: dict[str, Any], settings: EvaluateConfig) -> tuple[str, ...]:

@@ -5,7 +5,9 @@ import json
 import os
 import re
 import stat
-from collections.abc import Callable
+import unicodedata
+from collections.abc import Callable, Sequence
+from itertools import chain, count
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +19,8 @@ MAX_ENTRIES = 20_000
 _UMASK = os.umask(0)
 os.umask(_UMASK)
 _DEFAULT_MODE = 0o666 & ~_UMASK
+_MAX_NAME_BYTES = 120  # of a label in a file name
+_INVISIBLE = ("Cc", "Cf", "Cs", "Cn", "Zl", "Zp")  # Unicode's categories
 
 
 def write_whole(path: Path, write: Callable[[Path], object]) -> None:
@@ -112,3 +116,24 @@ def read_json(path: Path, limit: int = 1 << 26) -> dict[str, Any]:
     if not isinstance(value, dict):
         raise UserError(f"{path} does not hold a JSON object")
     return value
+
+
+def visible(text: str) -> str:
+    """Text that acts on nothing where it is shown: line ends, a terminal's escapes and the like are U+FFFD."""
+    return "".join("\ufffd" if unicodedata.category(letter) in _INVISIBLE else letter for letter in text)
+
+
+def file_name(label: str) -> str:
+    """A label without the characters that file names may not hold, short enough for any file system with a suffix."""
+    return re.sub(r"[^\w.-]+", "-", label).encode()[:_MAX_NAME_BYTES].decode(errors="ignore")
+
+
+def file_names(labels: Sequence[str]) -> list[str]:
+    """A name for each label, no two alike, also where file names ignore case."""
+    names: list[str] = []
+    for label in labels:
+        stem = file_name(label)
+        numbered = (f"{stem}-{n}" for n in count(2))
+        taken = {name.lower() for name in names}
+        names.append(next(name for name in chain([stem], numbered) if name.lower() not in taken))
+    return names

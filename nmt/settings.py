@@ -117,6 +117,8 @@ class BootstrapSettings(Settings):
     shipped = (("evaluate.yaml", "bootstrap"),)
     resamples: Annotated[int, Field(ge=40, le=1_000_000)] = setting("bootstrap samples of an interval")
     seed: Seed = setting("of the samples")
+    blocks: Annotated[int, Field(ge=1, le=1_000_000)] | None = setting(
+        "neighbouring sentences drawn together, as those of a document; null: each by itself")
 
 
 class MeasuredSettings(SearchSettings, LoadingSettings):
@@ -125,9 +127,15 @@ class MeasuredSettings(SearchSettings, LoadingSettings):
     test: TestSettings = setting("files to be measured on")
     evaluate: SelectionSettings = setting("test sets by name")
     target_language: str | None = setting("chooses BLEU's tokenizer (zh, ja, ko, ...); null: the run's, else 13a")
-    ter: bool = setting("TER takes longer than the other scores together")
+    ter: bool = setting("TER takes longer than the other scores together; nmt.compare leaves it out unless asked")
+    metrics: list[Literal["chrf++", "bleu_lc"]] = setting("further metrics: [chrf++,bleu_lc]; bleu_lc ignores case")
     alignment: GoldSettings = setting("attention compared with gold word alignments (AER)")
     data_dir: str = setting("where prepared corpora are: they keep the test sets", path=True)
+
+
+def further_metrics(config: MeasuredSettings) -> tuple[str, ...]:
+    """The metrics asked for beside BLEU and chrF2."""
+    return (*(["ter"] if config.ter else []), *config.metrics)
 
 
 class EvaluateConfig(MeasuredSettings, DeviceSettings):

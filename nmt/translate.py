@@ -185,7 +185,7 @@ def draw_first_line(
     if first <= 2 < first + len(lines):
         say(f"attention_out: {name} shows line 1 alone; attention_out=FILE.jsonl writes the weights of all")
     if first == 1:
-        from nmt.study.attention_maps import draw_attention  # matplotlib takes a second to import
+        from nmt.study.attention_maps import draw_attention  # Altair takes a second to import
 
         attention = translator.attention(lines[0], translations[0])
         if attention is not None:

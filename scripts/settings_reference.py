@@ -28,8 +28,6 @@ and `size=` preset some of them. `null` means that there is none. A class of you
 constructor. `python -m scripts.settings_reference` writes this page.
 """
 HANDED_ON = "It also takes the settings of `nmt train` and `nmt evaluate`, for each one that it starts."
-    "It also takes the settings of `nmt train` and `nmt evaluate`, for each training and evaluation that it starts."
-)
 BRIEF = {
     r"a whole number": "integer",
     r"a number": "number",

@@ -1,6 +1,7 @@
 """Invented translations of an invented test set, and run directories in the form that nmt.evaluate leaves them."""
 
 import json
+from dataclasses import replace
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -15,7 +16,7 @@ from nmt.run import write_config
 from nmt.schema import conf_dir
 from nmt.settings import ResamplingSettings
 from nmt.study.headline import LengthGroups
-from nmt.study.report import StudyInputs, StudySettings, build_report
+from nmt.study.report import Report, StudyInputs, StudySettings, build_report
 from nmt.study.results import System, group_by_system, read_result
 
 # how likely a word is wrong, and how much more so for each word of the source
@@ -131,6 +132,6 @@ def choices(pairs: str = "baseline", baseline: str | None = None, trials: int = 
 RECORD = {"command": "python -m nmt.compare", "commit": "0123abc", "date": "2001-02-03", "machine": "a machine"}
 
 
-def report_of(systems: list[System], pairs: str = "baseline", **changed: Any) -> dict[str, Any]:
+def report_of(systems: list[System], pairs: str = "baseline", **changed: Any) -> Report:
     report = build_report(systems, changed.pop("variants", []), known()._replace(**changed), choices(pairs), RECORD)
-    return {**report, "notes": ["a note"], "failures": []}
+    return replace(report, notes=["a note"])
