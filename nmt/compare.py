@@ -33,7 +33,7 @@ from nmt.study.page import ReportTexts
 from nmt.study.remarks import remarks
 from nmt.study.report import Report, StudyInputs, StudySettings, build_report, choose_baseline
 from nmt.study.report_files import terminal_report, write_report
-from nmt.study.results import Result, System, group_by_system, is_text, mean_alignments, read_result, text_names
+from nmt.study.results import Result, System, group_by_system, is_text_file, mean_alignments, read_result, text_names
 from nmt.study.samples import sample_outputs
 
 
@@ -170,7 +170,7 @@ def _run_jobs(jobs: Sequence[Job], cfg: CompareConfig, at_once: int | None = Non
 def _read_results(
     paths: dict[Path, str], cfg: CompareConfig, test: EvaluationSet, settings: EvaluateConfig
 ) -> list[Result]:
-    texts = [path for path in paths if is_text(path)]
+    texts = [path for path in paths if is_text_file(path)]
     names = text_names(texts)
     if cfg.names is not None:
         labels = [name.strip() for name in experiments.as_list(cfg.names)]

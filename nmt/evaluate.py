@@ -22,7 +22,7 @@ from nmt.data.test_sets import (
 )
 from nmt.data.text import read_lines, require_equal_counts
 from nmt.errors import ConfigError, UserError
-from nmt.evaluation.attention_alignment import add_alignment_scores, read_gold_alignments
+from nmt.evaluation.attention_alignment import add_alignment_scores, read_gold_alignments, require_layer
 from nmt.evaluation.evaluation_report import Scores, score_translations, text_report
 from nmt.evaluation.stored import lines_sha256, read_stored, require_writable, to_json
 from nmt.files import file_sha256, write_text
@@ -148,6 +148,8 @@ def evaluate_run(
     tests = evaluation_sets(run.path, run.config, make_corpus, read_selection(cfg), read_data_facts)
     gold_alignments = [read_gold_alignments(test.set, cfg.alignment) for test in tests]
     make_translator = partial(run_translator, run, cfg)
+    if any(gold_alignments) and cfg.alignment.layer != "mean":
+        require_layer(cfg.alignment, make_translator())
     for test, gold_links in zip(tests, gold_alignments, strict=True):
         evaluation = evaluate_test(run, test, cfg, scoring, folder)
         if gold_links:

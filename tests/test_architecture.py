@@ -27,12 +27,12 @@ MAY_IMPORT = {
     "evaluation": {"data", "decoding"},
     "study": {"data", "models", "training", "decoding", "evaluation"},
 }
-MAY_IMPORT["benchmarks"] = set(MAY_IMPORT) | {"loading"}
+MAY_IMPORT["benchmarks"] = set(MAY_IMPORT) | {"loading", "provenance"}
 ROOMS = set(MAY_IMPORT)
 OPEN_TO_ALL = {"errors", "files", "progress", "schema", "settings", "model_settings", "training_settings"}
 PROGRAMS = {"train", "evaluate", "translate", "compare", "prepare", "benchmark", "__main__"}
 # where configuration is known; below them there are plain values
-DOORS = PROGRAMS | {"cli", "cli_help", "run", "loading", "experiments"}
+DOORS = PROGRAMS | {"cli", "cli_help", "run", "loading", "experiments", "self_test"}
 MOST_LINES, MOST_FILES = 16_300, 140  # of nmt/
 
 # Names of before the field's words were taken, each with what it was: none may come back in that sense.

@@ -45,9 +45,16 @@ def test_the_settings_page_has_every_setting() -> None:
             assert is_described or one.field.default == {}, one.key
 
 
+def test_every_file_that_architecture_names_exists() -> None:
+    text = (ROOT / "ARCHITECTURE.md").read_text(encoding="utf-8")
+    named = re.findall(r"`((?:nmt|conf|tests)/[\w/.]+)`", text)
+    assert len(named) > 30
+    assert [path for path in named if not (ROOT / path).exists()] == []
+
+
 def commands() -> list[list[str]]:
     text = README.replace("\\\n", " ")
-    found = re.findall(r"^(?:\S+=\S+ )*python -m nmt\.train (.*?)(?:\s+#.*)?$", text, re.MULTILINE)
+    found = re.findall(r"^(?:\S+=\S+ )*(?:nmt |python -m nmt\.)train (.*?)(?:\s+#.*)?$", text, re.MULTILINE)
     return [shlex.split(line) for line in found]
 
 

@@ -315,7 +315,7 @@ def draw_attention_speed(measurements: Measurements, title: str, path: Path) -> 
         ("MiB at the peak", lambda point: point.peak_bytes / 2**20),
     ]
     names = measurements.names()
-    look = alt.Scale(domain=names, range=list(COLOURS[: len(names)]))
+    colours = alt.Scale(domain=names, range=list(COLOURS[: len(names)]))
 
     def panel(case: AttentionCase, unit: str, height: Callable[[Measurement], float]) -> Chart:
         rows = [
@@ -326,7 +326,7 @@ def draw_attention_speed(measurements: Measurements, title: str, path: Path) -> 
         x = alt.X("n:Q", scale=alt.Scale(type="log", base=2), title="positions", axis=alt.Axis(format=",", tickCount=5))
         y = alt.Y("value:Q", scale=alt.Scale(type="log"), title=unit, axis=alt.Axis(format=",", tickCount=5))
         chart = alt.Chart(alt.InlineData(rows), title=str(case)).mark_line(point=True)
-        return chart.encode(x=x, y=y, color=alt.Color("backend:N", scale=look)).properties(width=190, height=190)
+        return chart.encode(x=x, y=y, color=alt.Color("backend:N", scale=colours)).properties(width=190, height=190)
 
     rows = [alt.hconcat(*(panel(case, *kind) for case in CASES)).resolve_scale(y="shared") for kind in kinds]
     path.parent.mkdir(parents=True, exist_ok=True)

@@ -37,6 +37,15 @@ def layer_index(settings: AlignmentSettings, shape: "AttentionShape") -> int:
     return settings.layer - 1
 
 
+def require_layer(settings: AlignmentSettings, translator: "Translator") -> None:
+    """ConfigError, before anything is translated, for a layer that the system has not."""
+    from nmt.decoding.forced_alignment import attention_shape
+
+    shape = attention_shape(translator)
+    if shape is not None:
+        layer_index(settings, shape)
+
+
 class GoldAlignmentSet(NamedTuple):
     """The gold links of each sentence pair, and the name of their file or test set."""
 

@@ -84,7 +84,7 @@ class System:
         return sum(counts) if len(counts) == len(self.results) else None
 
 
-def is_text(path: Path) -> bool:
+def is_text_file(path: Path) -> bool:
     """A plain text file of translations, a line a sentence."""
     return path.is_file() and not path.name.endswith(".json")
 
@@ -103,7 +103,7 @@ def read_result(path: Path, test: TestSet, name: str = "", language: str = "") -
     """
     if not path.exists():
         raise UserError(f"{path.as_posix()}: there is no such run or file")
-    if not is_text(path):
+    if not is_text_file(path):
         return _read_evaluated(path, test)
     hypotheses = list(read_lines(path))
     require_equal_counts({path.as_posix(): len(hypotheses), f"the sources of {test.name}": len(test.sources)})
