@@ -80,8 +80,8 @@ def test_what_compare_sets_itself_is_refused_with_its_own_word(typed):
         split_arguments([typed])
 
 
-def test_importing_compare_costs_neither_torch_nor_matplotlib(tmp_path):
-    code = "import sys, nmt.compare; print({'torch', 'matplotlib', 'datasets', 'wandb'} & set(sys.modules))"
+def test_importing_compare_costs_neither_torch_nor_altair(tmp_path):
+    code = "import sys, nmt.compare; print({'torch', 'altair', 'datasets', 'wandb'} & set(sys.modules))"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "set()"
 
@@ -103,7 +103,7 @@ def test_existing_runs_become_tables_figures_and_a_page(tmp_path, run_program, r
     assert done.stdout.startswith("* bahdanau leads rnn by ")
     assert done.stdout.rstrip().split("\n")[-1] == "figure: side by side/bleu_by_length.png"
     folder = tmp_path / "side by side"
-    drawn = {f"{stem}.{suffix}" for stem in STEMS for suffix in ("png", "svg", "pdf")}
+    drawn = {f"{stem}.{suffix}" for stem in STEMS for suffix in ("png", "svg", "pdf", "json")}
     assert {path.name for path in folder.iterdir()} == {
         *drawn, "comparison.md", "comparison.json", "comparison.html", "tables",
     }  # fmt: skip

@@ -258,6 +258,6 @@
   fill(pick.length, counted.filter(([, , n]) => n).map(([place, label, n]) => [place, `${label} (${n})`]), 0);
   fill(pick.system, data.systems.map(({ system, attention }) => [system, attention ? system : `${system} (no attention)`]),
     data.systems.find(({ attention }) => attention)?.system);
-  pick.sentence.append(make("option", { value: Math.max(0, data.sentences.findIndex(({ words }) => words >= 8 && words <= 16)) }));
+  pick.sentence.append(make("option", { value: data.opened ?? Math.max(0, data.sentences.findIndex(({ words }) => words >= 8 && words <= 16)) }));
   chooseLength();
 })();

@@ -2,7 +2,7 @@
 
 import base64
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -63,6 +63,7 @@ class Explorer:
     systems: list[ExplorerSystem]
     maps: dict[str, list[SentenceMaps]]  # empty for a system without attention
     outputs: dict[str, list[str | None]]  # translations, where known
+    opened: int | None = None  # the sentence shown first; None: one of moderate length
 
 
 def explore_test_set(
@@ -87,7 +88,7 @@ def explore_test_set(
         system.label: [None if index is None else system.results[0].hypotheses[index] for index in indices]
         for system in systems
     }
-    return explorer_data(examples, translators, outputs)
+    return replace(explorer_data(examples, translators, outputs), opened=0 if sentence else None)
 
 
 def explorer_data(

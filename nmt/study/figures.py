@@ -8,6 +8,7 @@ point. Altair is imported when a figure is made.
 
 import json
 from collections.abc import Mapping, Sequence
+from itertools import takewhile
 from pathlib import Path
 from textwrap import wrap
 from typing import Any
@@ -29,6 +30,7 @@ SYSTEM_OFFSET = 0.09  # of a bin, between systems, so that their intervals do no
 MIN_BINS = 5  # bins that the width is made for, at least
 WIDTH, HEIGHT, HISTOGRAM = 620, 320, 46  # pixels
 TITLE_LETTERS = 84  # in a line
+MAX_NAME = 22  # letters beside a line
 Chart = Any  # of Altair, whose classes of charts have no common one
 SUFFIXES = (".png", ".svg", ".pdf", ".json")
 FONT = "DejaVu Sans, Noto Sans, Arial, sans-serif"
@@ -144,8 +146,9 @@ def _end_labels(
     gap = min(0.058, 1 / max(1, len(order))) * top
     heights = spread_apart([height for height, _ in order], gap)
     lowest = min([0.0, *(top - height for height in heights)])  # a group that would leave the plot is moved into it
+    names = _end_names(labels)
     rows = [
-        {"system": label, "x": right, "bleu": height + lowest}
+        {"system": label, "name": names[label], "x": right, "bleu": height + lowest}
         for height, (_, label) in zip(heights, order, strict=True)
     ]
     base = alt.Chart(alt.InlineData(rows)).encode(x=x, y=y, color=_by_system(alt.Color, labels, _palette(labels)))
@@ -154,9 +157,19 @@ def _end_labels(
         .encode(shape=_by_system(alt.Shape, labels, _markers(labels)))
         .properties(name=f"{LABELS}_markers"),
         base.mark_text(align="left", dx=18, fontWeight="bold", fontSize=11.5, limit=170)
-        .encode(text="system:N")
+        .encode(text="name:N")
         .properties(name=f"{LABELS}_names"),
     ]
+
+
+def _end_names(labels: Sequence[str]) -> dict[str, str]:
+    """Names as they stand beside the lines: of long ones, what they all begin with is left out."""
+    same = ""
+    if len(labels) > 1 and max(map(len, labels)) > MAX_NAME:
+        same = "".join(
+            first for first, *_ in takewhile(lambda letters: len(set(letters)) == 1, zip(*labels, strict=False))
+        )
+    return {label: f"…{label.removeprefix(same)}" if len(same) > 2 else label for label in labels}
 
 
 def _max_length(view: View, x: Any) -> list[Chart]:
@@ -241,7 +254,8 @@ def finding(report: Report) -> str:
     """The largest change of a gap with length, in one sentence; what is drawn where there is none."""
     shown = [row for row in report.headlines if not row.descriptive]
     if not shown:
-        return f"BLEU by source length: {', '.join(report.labels)}"
+        names = ", ".join(report.labels)
+        return f"BLEU by source length: {names if len(names) <= TITLE_LETTERS else f'{len(report.labels)} systems'}"
     row = max(shown, key=lambda row: abs(row.estimate))
     low, high = row.interval
     if low <= 0 <= high:

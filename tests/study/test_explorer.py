@@ -79,6 +79,7 @@ def test_the_users_sentence_is_the_first_in_the_explorer() -> None:
     new = explore_test_set(systems, translators, test, 2, "d e")  # type: ignore[arg-type]
     assert new is not None
     assert [row.source for row in new.sentences] == ["d e", "c", "a b"]
+    assert new.opened == 0
     first = new.maps["seeing"][0]
     assert (first.reference, first.own and first.own.target) == (None, ["own", "</s>"])  # translated now
     known = explore_test_set(systems, translators, test, 2, "a b")  # type: ignore[arg-type]

@@ -18,6 +18,7 @@ from nmt.files import file_names
 from nmt.study.attention_maps import draw_attention, layer_panels, merge_pieces, piece_text, word_groups
 from nmt.study.figures import (
     DARK_MODE,
+    as_svg,
     curves_chart,
     length_chart,
     percent,
@@ -126,6 +127,14 @@ def test_a_name_that_looks_like_mathematics_or_markup_is_text(tmp_path):
     report = report_of([System("$x_{<b>", system.results)])
     write_chart(length_chart(report, report.views[0]), tmp_path / "curve")
     assert "$x_{&lt;b&gt;" in (tmp_path / "curve.svg").read_text(encoding="utf-8")
+
+
+def test_long_names_that_begin_alike_are_told_apart_beside_the_lines(tmp_path):
+    results = systems_in(tmp_path, ("rnn", "luong"))
+    systems = [System(f"newstest2021.de-en.hyp.{system.label}", system.results) for system in results]
+    report = report_of([*systems, System("newstest2021.de-en.hyp.third", results[0].results)])
+    svg = as_svg(length_chart(report, report.views[0]))
+    assert all(f">…{name}<" in svg for name in ("rnn", "luong", "third"))
 
 
 def test_systems_without_any_bleu_still_make_a_figure(tmp_path, report):
