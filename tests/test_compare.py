@@ -232,7 +232,7 @@ def test_different_test_sets_are_refused_in_one_line(tmp_path, run_program, runs
         ("headline.long=[50,40]", "LAST not below it"),
         ("report.samples=many", "report.samples=many: give a whole number from 0 to 10,000"),
         ("report.explorer=-1", "report.explorer=-1: give a whole number from 0 to 100,000"),
-        ("jobs=two", "jobs=two: give a whole number from 1 to 4,096 or null"),
+        ("jobs=two", "jobs=two: give a whole number from 1 to 1,024 or null"),
         ("bootstrap.trials=0", "bootstrap.trials"),
         ("bootstrap=null", "it is a group of settings: bootstrap.resamples="),
         ("headline=5", "it is a group of settings: headline.short="),
