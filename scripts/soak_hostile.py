@@ -11,15 +11,12 @@ import json
 import os
 import random
 import re
-import runpy
 import shutil
 import signal
-import subprocess
 import sys
 import tempfile
 import threading
-import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -37,19 +34,22 @@ TRAIN = (
     "training.average_last=2 device=cpu threads=1 schedule=constant"
 )
 SCORES = "device=cpu threads=1 bootstrap.resamples=40 ter=false"
+COMPARE = (
+    "jobs=1 output=out/comparison bootstrap.resamples=40 bootstrap.trials=40 headline.short=[1,3] "
+    "headline.long=[4,null] device=cpu threads=1"
+)
 PROGRAMS = {  # RUN stands for the stranger's directory
     "translate": "translate checkpoint=RUN input=3.en output=out/new.fr device=cpu threads=1",
     "translate kept": "translate checkpoint=RUN/kept/update-0000002.safetensors input=3.en output=out/new.fr device=cpu",
     "evaluate": f"evaluate checkpoint=RUN {SCORES}",
     "evaluate files": f"evaluate checkpoint=RUN test.src=3.en test.ref=3.fr {SCORES} output=out/scores",
-    "compare": "compare runs=[good,RUN] jobs=1 output=out/comparison bootstrap.resamples=40 bootstrap.trials=40 "
-    "headline.short=[1,3] headline.long=[4,null] device=cpu threads=1",
-    "compare alone": "compare runs=RUN jobs=1 output=out/comparison bootstrap.resamples=40 bootstrap.trials=40 "
-    "headline.short=[1,3] headline.long=[4,null] report.text=none draw_attention=false device=cpu threads=1",
+    "compare": f"compare runs=[good,RUN] {COMPARE} report.text=none draw_attention=false",
+    "compare, pictures": f"compare runs=[good,RUN] {COMPARE} sentence=5",
     "resume": f"train {TRAIN} training.max_updates=6 run_dir=RUN",
     "init_from": f"train {TRAIN} training.max_updates=2 run_dir=out/new init_from=RUN",
     "nmt.load": "load RUN",
 }
+USUAL = tuple(name for name in PROGRAMS if name not in ("translate kept", "compare, pictures"))
 WRITABLE = ("out", "data")  # of the current folder, beside the run
 FAULT = "FAULT: "
 
@@ -74,12 +74,13 @@ class Done:
 
 def attack_strangers(seed: int, share: float, output: Path | None) -> int:
     """1 where any program did what it must not."""
+    warm_up()
     generator = random.Random(seed)
     with tempfile.TemporaryDirectory(prefix="nmt-hostile-") as scratch:
         template = Path(scratch, "template")
         make_template(template)
         limits = {name: untouched(template, name) for name in PROGRAMS}
-        pairs = [(variation, name) for variation in VARIATIONS for name in variation.programs or PROGRAMS]
+        pairs = [(variation, name) for variation in VARIATIONS for name in variation.programs or USUAL]
         chosen = sorted(generator.sample(range(len(pairs)), round(share * len(pairs))))
         table: dict[str, dict[str, str]] = {}
         for variation, name in (pairs[n] for n in chosen):
@@ -110,6 +111,7 @@ def make_template(template: Path) -> None:
     outside.mkdir()
     (outside / "secret.txt").write_text(f"{SECRET}\n" * 3, encoding="utf-8")
     (outside / "folder").mkdir()
+    (template / "tmp").mkdir()
     write_text_files(work)
     for name in ("good", RUN):
         for command in (
@@ -140,7 +142,7 @@ def untouched(template: Path, name: str) -> Usage:
     return Usage(max(one.cpu for one in usages), max(one.memory for one in usages))
 
 
-class case:  # noqa: N801 (a context manager that reads as one)
+class case:
     """A copy of the template with a changed run; its folder `work`."""
 
     def __init__(self, template: Path, variation: Variation) -> None:
@@ -149,7 +151,6 @@ class case:  # noqa: N801 (a context manager that reads as one)
     def __enter__(self) -> Path:
         shutil.copytree(self.template, self.folder, dirs_exist_ok=True, symlinks=True)
         work = self.folder / "work"
-        (self.folder / "tmp").mkdir()
         (work / "out").mkdir()
         run = work / RUN
         times = {path: path.stat().st_mtime_ns for path in run.rglob("*")}
@@ -245,7 +246,6 @@ def snapshot(folder: Path) -> dict[str, Any]:
 def started(command: Sequence[str], work: Path, as_command: bool = False) -> Done:
     """A program in a process of its own: a fork of this one, or as a user types it."""
     out, err = work.parent / "stdout", work.parent / "stderr"
-    (work.parent / "tmp").mkdir(exist_ok=True)
     child = os.fork()
     if child == 0:
         run_here(command, work, out, err, as_command)
@@ -275,7 +275,7 @@ def run_here(command: Sequence[str], work: Path, out: Path, err: Path, as_comman
         os.environ["TMPDIR"] = tempfile.tempdir = str(work.parent / "tmp")
         for number, path in enumerate((Path(os.devnull), out, err)):
             os.dup2(os.open(path, os.O_RDWR | os.O_CREAT | os.O_TRUNC), number)
-        sys.stdin, sys.stdout, sys.stderr = (open(n, "r" if n == 0 else "w", closefd=False) for n in range(3))  # noqa: SIM115
+        sys.stdin, sys.stdout, sys.stderr = (open(n, "r" if n == 0 else "w", closefd=False) for n in range(3))
         name, *arguments = command
         if as_command and name != "load":
             os.execv(sys.executable, [sys.executable, "-m", f"nmt.{name}", *arguments])
@@ -330,14 +330,12 @@ def write_tables(table: Mapping[str, Mapping[str, str]], folder: Path) -> None:
         f"| what was changed | {' | '.join(PROGRAMS)} |",
         "|---|" + "---|" * len(PROGRAMS),
     ]
-    words: dict[str, Callable[[str], str]] = {}
     for variation, outcomes in table.items():
         cells = [
             {"e": "refused", "w": "works", "F": "FAULT"}[outcomes[name][0]] if name in outcomes else ""
             for name in PROGRAMS
         ]
         lines.append(f"| {variation.replace('|', chr(92) + '|')} | {' | '.join(cells)} |")
-    del words
     (folder / "hostile.md").write_text("\n".join(lines) + "\n", encoding="utf-8")
 
 

@@ -1,5 +1,6 @@
 """The runs that scripts/soak_hostile.py has every program open: a trained run, changed as a stranger might."""
 
+import dataclasses
 import gzip
 import json
 import os
@@ -37,6 +38,22 @@ BINARY_FILES = (
     "source.model", "target.model", "best.safetensors", "last.safetensors", "averaged.safetensors", "resume.pt",
     "resume.previous.pt", "kept/update-0000002.safetensors", "checkpoints/4.safetensors",
 )  # fmt: skip
+READ_CONFIG = ("translate", "evaluate", "compare", "resume")
+USERS = ("translate", "evaluate", "resume", "init_from", "nmt.load")  # of weights and pieces
+READERS = {  # the programs for which a file means something
+    "config.yaml": READ_CONFIG,
+    "data.json": ("translate", "evaluate", "compare", "resume"),
+    "status.json": ("compare", "resume"),
+    "metrics.jsonl": ("compare", "resume"),
+    "wandb-id.txt": ("resume",),
+    **dict.fromkeys(TEXT_FILES[4:7], ("evaluate", "compare")),
+    "source.model": (*USERS, "compare"),
+    "target.model": USERS,
+    "best.safetensors": (*USERS, "compare, pictures"),
+    "kept/update-0000002.safetensors": ("translate kept", "compare"),
+    **dict.fromkeys(("last.safetensors", "averaged.safetensors", ".lock"), ("translate", "resume")),
+    **dict.fromkeys(("resume.pt", "resume.previous.pt", "checkpoints/4.safetensors"), ("translate", "resume")),
+}
 WEIGHTS = ("best.safetensors", "kept/update-0000002.safetensors")
 
 
@@ -49,6 +66,10 @@ class Variation:
     programs: tuple[str, ...] = ()
     typed: tuple[str, ...] = ()
     run_name: str = RUN
+
+
+def only(programs: tuple[str, ...], variation: Variation) -> Variation:
+    return variation if variation.programs else dataclasses.replace(variation, programs=programs)
 
 
 class Evil:
@@ -216,7 +237,7 @@ def code_in_config() -> Iterator[Variation]:
     mix = {"_target_": "nmt.data.mixed_corpus.MixedCorpus", "source": "en", "target": "fr"}
     yield Variation("H1", both(evil_pickle, config_with(model__attention=oc_create)), typed=("translate",))
     yield Variation("H2", both(evil_module, config_with(model___target_=f"{RUN}.evil.Model")), typed=("translate",))
-    yield Variation("H3, H4", both(evil_pickle, config_with(data=load)), typed=("evaluate files", "compare alone"))
+    yield Variation("H3, H4", both(evil_pickle, config_with(data=load)), typed=("evaluate files", "compare"))
     yield Variation("H5", config_with(data=text), typed=("evaluate",))
     yield Variation("H6", config_with(data=call), typed=("evaluate",))
     for section in ("model", "model__attention", "optimizer", "schedule", "tracker", "training", "tokenizer", "seed"):
@@ -263,26 +284,30 @@ def config_as_data() -> Iterator[Variation]:
     )
     for what, name in ACTING.items():
         yield Variation(f"a name with {what}", config_with(name=name.encode("utf-8", "replace").decode()))
-        yield Variation(f"a test set with {what}", config_with(evaluate={"test": name.encode("utf-8", "replace").decode()}))
+        yield Variation(
+            f"a test set with {what}", config_with(evaluate={"test": name.encode("utf-8", "replace").decode()})
+        )
 
 
 def every_file() -> Iterator[Variation]:
     """Each file of a run replaced by each kind of thing that is no such file."""
     for name in (*TEXT_FILES, *BINARY_FILES, ".lock"):
-        yield Variation(f"{name}: a pickle with code", partial(evil_pickle, name=name))
-        yield Variation(f"{name}: a link out", as_link(name, f"{'../' * (2 + name.count('/'))}{OUTSIDE}/secret.txt"))
-        yield Variation(f"{name}: 8 GiB", as_sparse(name))
-        yield Variation(f"{name}: a pipe", lambda run, name=name: os.mkfifo(replace(run, name)))  # type: ignore[misc]
-        yield Variation(f"{name}: a folder", as_folder(name))
-        yield Variation(f"{name}: empty", as_text(name, ""))
+        users = READERS[name]
+        yield Variation(f"{name}: a pickle with code", partial(evil_pickle, name=name), users)
+        out = f"{'../' * (2 + name.count('/'))}{OUTSIDE}/secret.txt"
+        yield Variation(f"{name}: a link out", as_link(name, out), users[:2])
+        yield Variation(f"{name}: 8 GiB", as_sparse(name), users)
+        yield Variation(f"{name}: a pipe", lambda run, name=name: os.mkfifo(replace(run, name)), users[-2:])  # type: ignore[misc]
+        yield Variation(f"{name}: a folder", as_folder(name), users[:2])
+        yield Variation(f"{name}: empty", as_text(name, ""), users)
     for name in TEXT_FILES:
-        yield Variation(f"{name}: a link to nowhere", as_link(name, "../../nowhere"))
-        yield Variation(f"{name}: a link to itself", as_link(name, Path(name).name))
-        yield Variation(f"{name}: {DEEP:,} lists", as_text(name, nested("[")))
-        yield Variation(f"{name}: {DEEP:,} objects", as_text(name, nested('{"a":')))
-        yield Variation(f"{name}: Latin-1", as_text(name, "name: é".encode("latin-1")))
-        for text in ("[1, 2]", '"text"', "NaN", "1", "null", "{}", '{"a": 1e999}', "9" * 5000):
-            yield Variation(f"{name}: {text[:20]}", as_text(name, text))
+        yield Variation(f"{name}: a link to nowhere", as_link(name, "../../nowhere"), READERS[name][:1])
+        yield Variation(f"{name}: a link to itself", as_link(name, Path(name).name), READERS[name][:1])
+        yield Variation(f"{name}: {DEEP:,} lists", as_text(name, nested("[")), READERS[name])
+        yield Variation(f"{name}: {DEEP:,} objects", as_text(name, nested('{"a":')), READERS[name])
+        yield Variation(f"{name}: Latin-1", as_text(name, "name: é".encode("latin-1")), READERS[name])
+        for text in ("[1, 2]", '"text"', "NaN", "{}", '{"a": 1e999}'):
+            yield Variation(f"{name}: {text[:20]}", as_text(name, text), READERS[name])
     for name in ("evaluation", "kept", "checkpoints"):
         yield Variation(f"{name}: a folder outside", folder_as_link(name, f"../../{OUTSIDE}/folder"))
         yield Variation(f"{name}: a file", lambda run, name=name: (shutil.rmtree(run / name), (run / name).touch()))  # type: ignore[misc]
@@ -305,10 +330,16 @@ def weights() -> Iterator[Variation]:
     for name in WEIGHTS:
         yield Variation(f"{name}: a header of 2^63 bytes", as_text(name, struct.pack("<Q", 1 << 63) + b"{}"))
         yield Variation(f"{name}: cut", lambda run, name=name: os.truncate(run / name, 500))  # type: ignore[misc]
-    yield Variation("kept: other names", lambda run: (run / "kept/update-0000002.safetensors").rename(run / "kept/update-x.safetensors"))
+    yield Variation(
+        "kept: other names",
+        lambda run: (run / "kept/update-0000002.safetensors").rename(run / "kept/update-x.safetensors"),
+    )
     averaged = "checkpoints/4.safetensors"
     yield Variation(f"{averaged}: int8", header(first_entry(dtype="I8"), averaged), ("resume",))
-    yield Variation(f"{averaged}: other tensors", lambda run: shutil.copy(run / "best.safetensors", run / "checkpoints/2.safetensors"))
+    yield Variation(
+        f"{averaged}: other tensors",
+        lambda run: shutil.copy(run / "best.safetensors", run / "checkpoints/2.safetensors"),
+    )
 
 
 def resume_states() -> Iterator[Variation]:
@@ -318,12 +349,18 @@ def resume_states() -> Iterator[Variation]:
     yield Variation("resume.pt: nothing in it", torch_state({}), only)
     for key in ("progress", "loss_average", "model", "optimizer", "random", "files"):
         yield Variation(f"resume.pt: {key} is text", torch_state(lambda state, key=key: {**state, key: "x"}), only)
-        yield Variation(f"resume.pt: no {key}", torch_state(lambda s, key=key: {k: v for k, v in s.items() if k != key}), only)
+        yield Variation(
+            f"resume.pt: no {key}", torch_state(lambda s, key=key: {k: v for k, v in s.items() if k != key}), only
+        )
     for name, value in (("update", "x"), ("update", 1e300), ("seconds", float("nan")), ("epoch", -1), ("batch", 10**9), ("checkpoints", ["../../x"]), ("checkpoints", 1), ("best", "x")):  # fmt: skip
         change = lambda state, name=name, value=value: {**state, "progress": {**state["progress"], name: value}}  # noqa: E731
         yield Variation(f"resume.pt: {name} is {value}", torch_state(change), only)
     evil = {"config.yaml": f"!!python/object/apply:os.system ['{CODE}']".encode(), "../../outside/canary": b"x"}
-    yield Variation("resume.pt: files with code", both(torch_state(lambda s: {**s, "files": evil}), as_text("config.yaml", "")), only)
+    yield Variation(
+        "resume.pt: files with code",
+        both(torch_state(lambda s: {**s, "files": evil}), as_text("config.yaml", "")),
+        only,
+    )
 
 
 def records() -> Iterator[Variation]:
@@ -338,26 +375,58 @@ def records() -> Iterator[Variation]:
         ):  # fmt: skip
             kind = "10^400" if value == 10**400 else json.dumps(value)
             change = lambda stored, keys=keys, value=value: stored.update(dict.fromkeys(keys, value))  # noqa: E731
-            yield Variation(f"{file}: all is {kind}", json_with(file, change))
-            programs = ("compare", "compare alone") if file != data else ("evaluate", "compare alone", "resume")
-            for key in keys:
-                yield Variation(f"{file}: {key} is {kind}", json_with(file, lambda s, k=key, v=value: s.update({k: v})), programs)  # type: ignore[misc]
+            programs = READERS[file]
+            yield Variation(f"{file}: all is {kind}", json_with(file, change), programs)
+            for n, key in enumerate(keys):
+                if (wrong.index(value) - n) % len(wrong) == 0:  # each with one of them
+                    yield Variation(
+                        f"{file}: {key} is {kind}",
+                        json_with(file, lambda stored, key=key, value=value: stored.update({key: value})),  # type: ignore[misc]
+                        programs,
+                    )
     for what, name in ACTING.items():
-        yield Variation(f"an evaluation of a system with {what}", json_with(evaluation, lambda s, n=name: s.update(system=n, run=n)))  # type: ignore[misc]
-        yield Variation(f"a warning with {what}", json_with(evaluation, lambda s, n=name: s.update(warnings=[n])), ("compare",))  # type: ignore[misc]
-        yield Variation(f"a corpus with {what}", json_with(data, lambda s, n=name: s.update(name=n, corpus={"corpus": n}, source_language=n)))  # type: ignore[misc]
-        run_name = name.replace("/", "-")
-        yield Variation(f"a run called by {what}", lambda run: None, run_name=run_name)
+        yield Variation(
+            f"an evaluation of a system with {what}",
+            json_with(evaluation, lambda s, n=name: s.update(system=n, run=n)),
+            ("evaluate", "compare, pictures"),
+        )  # type: ignore[misc]
+        yield Variation(
+            f"a warning with {what}",
+            json_with(evaluation, lambda s, n=name: s.update(warnings=[n])),
+            ("compare, pictures",),
+        )  # type: ignore[misc]
+        yield Variation(
+            f"a corpus with {what}",
+            json_with(data, lambda s, n=name: s.update(name=n, corpus={"corpus": n}, source_language=n)),
+            ("evaluate files", "compare"),
+        )  # type: ignore[misc]
+        names = ("translate", "evaluate", "compare", "resume", "nmt.load")
+        yield Variation(f"a run called by {what}", lambda run: None, names, run_name=name.replace("/", "-"))
     yield Variation("prepared text outside", json_with(data, lambda s: s.update(prepared=f"../../../{OUTSIDE}")))
     yield Variation("lines packed to 2.5 GiB", compressed_hypotheses(b"\n"))
     yield Variation("a line packed to 2.5 GiB", compressed_hypotheses(b"a"))
     yield Variation("status.json: 60 MB of lists", as_text(status, wide_json(20_000_000)))
     yield Variation("metrics.jsonl: 50 MB of lists", as_text("metrics.jsonl", wide_json(16_000_000)))
-    yield Variation("metrics.jsonl: wrong kinds", as_text("metrics.jsonl", '{"update": "x"}\n{"update": 1e999, "valid/bleu": "x"}\n{"update": 1, "seconds": [1], "target_pieces": "x", "valid/bleu": {}}\n'))
+    yield Variation(
+        "metrics.jsonl: wrong kinds",
+        as_text(
+            "metrics.jsonl",
+            '{"update": "x"}\n{"update": 1e999, "valid/bleu": "x"}\n{"update": 1, "seconds": [1], "target_pieces": "x", "valid/bleu": {}}\n',
+        ),
+    )
     yield Variation("metrics.jsonl without status.json: wrong kinds", both(
         as_text("metrics.jsonl", '{"update": 1, "seconds": [1], "target_pieces": "x", "valid/bleu": "y"}\n'), lambda run: replace(run, status)))  # fmt: skip
-    yield Variation("alignment.json: wrong kinds", as_text("evaluation/test.alignment.json", '{"alignment": [{"by_length": "x"}]}'))
+    yield Variation(
+        "alignment.json: wrong kinds", as_text("evaluation/test.alignment.json", '{"alignment": [{"by_length": "x"}]}')
+    )
     yield Variation("alignment.json: text", as_text("evaluation/test.alignment.json", '{"alignment": "x"}'))
 
 
-VARIATIONS = [*code_in_config(), *config_as_data(), *every_file(), *weights(), *resume_states(), *records()]
+VARIATIONS = [
+    *code_in_config(),
+    *(only(READ_CONFIG, one) for one in config_as_data()),
+    *every_file(),
+    *(only(USERS, one) for one in weights()),
+    *resume_states(),
+    *records(),
+]

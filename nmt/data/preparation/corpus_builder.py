@@ -80,6 +80,8 @@ class CorpusBuilder:
         )
         inputs = data_card.CardInputs(facts, cleaning.model_dump(), filtered.state, encoding.state, comparison)
         content = data_card.make_data_card(inputs)
+        for line in data_card.losses(content):
+            say(f"note: {line}")
         write_text(folder / CARD_JSON, json.dumps(content, indent=1, ensure_ascii=False, allow_nan=False) + "\n")
         write_text(folder / CARD_PAGE, data_card.data_card_page(content))
         weights = [part.weight for part in parts]
