@@ -13,7 +13,7 @@ import sys
 import tempfile
 import traceback
 from collections.abc import Callable, Sequence
-from functools import cache
+from functools import cache, wraps
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -26,7 +26,7 @@ from omegaconf import DictConfig, OmegaConf
 from omegaconf.errors import OmegaConfBaseException
 
 from nmt.cli_help import print_help
-from nmt.errors import ConfigError, ModelError, UserError
+from nmt.errors import ConfigError, Interrupted, ModelError, UserError
 from nmt.files import printable
 from nmt.progress import say
 from nmt.schema import Declared, check, conf_dir, declared_settings, is_text
@@ -53,6 +53,7 @@ def program(name: str) -> Callable[[Callable[[Composed], None]], Callable[[], No
     """Decorate a program's main with conf/<name>.yaml, checked settings, readable errors, exit codes 0, 1, 2 or 130."""
 
     def decorate(main: Callable[[Composed], None]) -> Callable[[], None]:
+        @wraps(main)
         def entry() -> None:
             sys.exit(_run_program(name, main))
 
@@ -73,14 +74,14 @@ def _run_program(name: str, main: Callable[[Composed], None]) -> int:
             closed_pipe = True
         except (UserError, HydraException, OmegaConfBaseException) as error:
             hydra_config = HydraConfig.get()
-            say(f"error: {_one_line(error, name)}")
+            say(f"error: {error_line(error, name)}")
             if hydra_config.mode != RunMode.MULTIRUN:
                 failures.append(("", _code(error)))
                 return
             failures.append((f"job {hydra_config.job.num} ({', '.join(hydra_config.overrides.task)})", _code(error)))
             raise  # an ordinary exception: the jobs after this one still run
         except OSError as error:  # a full disk, a name that is too long (some of Hydra's are OSErrors too)
-            say(f"error: {error.filename or 'writing'}: {error.strerror or error}")
+            say(f"error: {error_line(error, name)}")
             failures.append(("", 1))
             closed_pipe = error.filename is None
         except Exception as error:
@@ -99,14 +100,14 @@ def _run_program(name: str, main: Callable[[Composed], None]) -> int:
         os.environ.setdefault("ONEDNN_PRIMITIVE_CACHE_CAPACITY", "64")
         os.environ["HYDRA_FULL_ERROR"] = "1"  # Hydra raises instead of printing and exiting: we print one line
         hydra.main(version_base="1.3", config_path=str(conf_dir()), config_name=name)(task)()
-    except KeyboardInterrupt:
+    except KeyboardInterrupt as error:
         say("interrupted")
-        return 130
+        return error.code if isinstance(error, Interrupted) else 130
     except BrokenPipeError:
         closed_pipe = True
     except (UserError, HydraException, OmegaConfBaseException) as error:
         if not failures:
-            say(f"error: {_one_line(error, name)}")
+            say(f"error: {error_line(error, name)}")
             return _code(error)
     except Exception as error:
         return _report_fault(error)
@@ -208,7 +209,9 @@ def _require_overrides(arguments: Sequence[str], name: str) -> list[str]:
                 raise ConfigError(f"{flag}: settings are written key=value, {_meant_key(flag, name)}={value}")
         elif "=" not in argument and not argument.startswith("~"):
             groups = sorted({path.parent.name for path in conf_dir().rglob(f"{argument}.yaml")} - {conf_dir().name})
-            meant = " or ".join(f"{group}={argument}" for group in sorted(groups, key="experiment".__ne__))
+            meant = " or ".join(f"{group}={argument}" for group in ({"experiment"} & {*groups} or groups))
+            if not meant and "checkpoint" in PROGRAMS[name].model_fields:
+                meant = f"checkpoint={argument}"
             raise ConfigError(
                 f"{argument}: settings are written key=value; " + (f"did you mean {meant}?" if meant else "see --help")
             )
@@ -313,8 +316,10 @@ def _quoted(value: str) -> str:
     return f'"{escaped}{chr(92) * trailing}"'
 
 
-def _one_line(error: BaseException, name: str) -> str:
+def error_line(error: BaseException, name: str) -> str:
     """The message on one line; for an unknown key, the nearest declared one."""
+    if isinstance(error, OSError) and not isinstance(error, HydraException):
+        return f"{error.filename or 'writing'}: {error.strerror or error}"
     user_error = _user_error(error)
     text = " ".join(str(user_error or error).split())
     if isinstance(user_error, ModelError):

@@ -1,7 +1,7 @@
-"""Help, shell completion and the settings reference, made from the declarations of the settings."""
+"""Help and shell completion, made from the declarations of the settings."""
 
 import textwrap
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from hydra import compose, initialize_config_dir
@@ -9,6 +9,7 @@ from omegaconf import MISSING, OmegaConf
 
 from nmt.schema import Settings, accepted, conf_dir, declared_settings, properties, section_for, shown
 from nmt.settings import PROGRAMS
+from nmt.study.arguments import REPLACED_KEYS
 
 MARGIN = 36  # columns of key=value
 WIDTH = 118
@@ -26,16 +27,22 @@ def print_help(program: str, arguments: Sequence[str]) -> None:
     values: Any = OmegaConf.to_container(
         OmegaConf.masked_copy(config, [str(key) for key in config if key != "hydra"]), resolve=True
     )
-    lines = [usage.header.strip(), "", "Groups (group=name):"]
-    lines += [f"  {group + '=':<{MARGIN - 2}}{', '.join(names)}" for group, names in groups_of(PROGRAMS[program])]
+    lines = [usage.header.strip(), "", f"nmt {program} and python -m nmt.{program} are the same."]
+    lines += ["", "Groups (group=name):"]
+    for group, names in groups_of(PROGRAMS[program]):
+        lines += _two_columns(f"  {group}=", ", ".join(names))
     lines += ["", "Settings (key=value; --cfg job shows the values alone):"]
     for key, value, meaning in setting_rows(PROGRAMS[program], values):
-        left = f"  {key}={'...' if value == MISSING else shown(value)}"
-        wrapped = textwrap.wrap(meaning, WIDTH - MARGIN) or [""]
-        first = f"{left:<{MARGIN}}{wrapped[0]}" if len(left) < MARGIN else f"{left}\n{' ' * MARGIN}{wrapped[0]}"
-        lines += [first, *(" " * MARGIN + line for line in wrapped[1:])]
+        lines += _two_columns(f"  {key}={'...' if value == MISSING else shown(value)}", meaning)
     lines += ["", usage.footer.strip()] if usage.footer.strip() else []
     print("\n".join(lines), flush=True)
+
+
+def _two_columns(left: str, right: str) -> list[str]:
+    """The lines of an entry; a long left side has a line to itself."""
+    wrapped = textwrap.wrap(right, WIDTH - MARGIN) or [""]
+    first = [f"{left:<{MARGIN}}{wrapped[0]}"] if len(left) < MARGIN else [left, " " * MARGIN + wrapped[0]]
+    return [*first, *(" " * MARGIN + line for line in wrapped[1:])]
 
 
 def setting_rows(
@@ -58,7 +65,8 @@ def setting_rows(
 
 def groups_of(declared: type[Settings]) -> Iterator[tuple[str, list[str]]]:
     """The groups of a program's configuration with their choices."""
-    sections = set(declared.model_fields) | ({"experiment", "attention"} if "model" in declared.model_fields else set())
+    sections = set(declared.model_fields)
+    sections |= {"experiment", "attention"} if "model" in sections else {"search"} if "beam" in sections else set()
     for folder in sorted(path for path in conf_dir().iterdir() if path.name in sections):
         yield (
             folder.name,
@@ -66,46 +74,86 @@ def groups_of(declared: type[Settings]) -> Iterator[tuple[str, list[str]]]:
         )
 
 
-def reference() -> str:
-    """docs/settings.md: every setting of every program."""
-    lines = ["# Settings", "", "Made by `python scripts/settings_reference.py` from the declarations; do not edit."]
-    for program, declared in PROGRAMS.items():
-        lines += ["", f"## nmt {program}", "", "| setting | of | meaning | values |", "|---|---|---|---|"]
-        for one in declared_settings(declared):
-            if one.is_section:
-                continue
-            row = (f"`{one.key}`", one.target.rsplit(".", 1)[-1], one.field.description, accepted(one.schema))
-            lines.append("| " + " | ".join(str(cell).replace("|", "\\|") for cell in row) + " |")
-    return "\n".join(lines) + "\n"
-
-
 def completion(shell: str) -> str:
-    """A script that completes programs, keys, and the choices of groups and settings: eval "$(nmt completion bash)"."""
-    cases = []
+    """A script that completes programs, settings and values without starting Python: eval "$(nmt completion bash)"."""
+    keys: dict[str, list[str]] = {}
+    values: dict[str, list[str]] = {}
+    paths: set[str] = set()
     for program, declared in PROGRAMS.items():
-        words = {f"{one.key}=" for one in declared_settings(declared) if not one.is_section}
-        words |= {f"{group}={name}" for group, names in groups_of(declared) for name in names}
-        for one in declared_settings(declared):
-            choices = [True, False] if one.schema.get("type") == "boolean" else one.schema.get("enum", [])
-            words |= {f"{one.key}={shown(choice)}" for choice in choices}
-        cases.append(f"    {program}) words='{' '.join(sorted(words))}' ;;")
-    zsh = "autoload -U +X bashcompinit && bashcompinit\n" if shell == "zsh" else ""
-    return zsh + _COMPLETION.replace("PROGRAMS", " ".join(PROGRAMS)).replace("CASES", "\n".join(cases))
+        groups = dict(groups_of(declared))
+        settings = [one for one in declared_settings(declared) if not one.is_section and ".parts." not in one.key]
+        keys[program] = [f"{key}=" for key in {*groups, *(one.key for one in settings)}]
+        values |= {**{one.key: choices for one in settings if (choices := choices_of(one.schema))}, **groups}
+        paths |= {one.key for one in settings if one.schema["is_path"]}
+    replaced = {f"{key}=" for key in ("checkpoint", "hypotheses", *REPLACED_KEYS)}
+    keys["compare"] += {*keys["train"], *keys["evaluate"]} - {*keys["compare"], *replaced}
+    keys["completion"] = list(_SHELL_FUNCTIONS)
+    values["experiments"] = values["experiment"]
+    lines = _shell_table("_nmt_keys", keys) + _shell_table("_nmt_values", values)
+    lines += [f'_nmt_is_path() {{ case "$1" in {"|".join(sorted(paths))}) ;; *) false ;; esac; }}']
+    return "\n".join(lines) + "\n" + _SHELL_FUNCTIONS[shell].replace("PROGRAMS", " ".join(keys))
 
 
-_COMPLETION = r"""_nmt() {
-  local typed=${COMP_LINE:0:$COMP_POINT} words
-  local word=${typed##* } before=()
-  read -ra before <<<"$typed"
-  [ "${before[0]}" = nmt ] && [ -n "${before[1]}" ] && [ "${before[1]}" != "$word" ] || before[1]=
-  case "${before[1]}" in
-CASES
-    *) words='PROGRAMS' ;;
-  esac
-  COMPREPLY=($(compgen -W "$words" -- "$word"))
-  case "$word" in *=*) COMPREPLY=("${COMPREPLY[@]#"${word%%=*}="}") ;;
-    *) [ ${#COMPREPLY[@]} -eq 1 ] && compopt -o nospace 2>/dev/null ;;
-  esac
+def choices_of(schema: Mapping[str, Any]) -> list[str]:
+    """The values of a setting, where they can be listed."""
+    values: list[Any] = []
+    for choice in schema.get("anyOf") or [schema]:
+        values += [True, False] if choice.get("type") == "boolean" else choice.get("enum", [])
+        values += [choice["const"]] if "const" in choice else []
+    return [shown(value) for value in values]
+
+
+def _shell_table(name: str, rows: Mapping[str, Iterable[str]]) -> list[str]:
+    """A shell function that prints the words of a row."""
+    cases = [f"  {key}) echo '{' '.join(sorted(words))}' ;;" for key, words in sorted(rows.items())]
+    return [f'{name}() {{ case "$1" in', *cases, "esac; }"]
+
+
+# In bash a word breaks at "=" (COMP_WORDBREAKS), so that only what follows it is replaced; 3.2 of macOS has no compopt.
+_SHELL_FUNCTIONS = {
+    "bash": r"""_nmt() {
+  local typed=${COMP_LINE:0:COMP_POINT} words word key value head reply
+  read -ra words <<<"$typed"
+  word=${typed##*[[:space:]]}
+  [ -n "$word" ] || words+=("")
+  COMPREPLY=()
+  if [ ${#words[@]} -lt 3 ]; then
+    COMPREPLY=($(compgen -W 'PROGRAMS --help --version' -- "$word"))
+  elif [[ $word == -* ]]; then
+    COMPREPLY=($(compgen -W '--help --cfg --config-dir --multirun' -- "$word"))
+  elif [[ $word == *=* ]]; then
+    key=${word%%=*} value=${word#*=}
+    key=${key#+} head=${value%"${value##*[,[]}"} value=${value##*[,[]}
+    [[ $COMP_WORDBREAKS == *=* ]] || head=${word%%=*}=$head
+    if _nmt_is_path "$key"; then
+      compopt -o filenames 2>/dev/null
+      while IFS= read -r reply; do COMPREPLY+=("$head$reply"); done < <(compgen -f -- "$value")
+    else
+      COMPREPLY=($(compgen -P "$head" -W "$(_nmt_values "$key")" -- "$value"))
+    fi
+  else
+    compopt -o nospace 2>/dev/null
+    COMPREPLY=($(compgen -W "$(_nmt_keys "${words[1]}")" -- "$word"))
+  fi
 }
 complete -F _nmt nmt
-"""
+""",
+    "zsh": r"""_nmt() {
+  local word=$words[CURRENT]
+  if (( CURRENT == 2 )); then
+    compadd -- PROGRAMS --help --version
+  elif [[ $word == -* ]]; then
+    compadd -- --help --cfg --config-dir --multirun
+  elif [[ $word == *=* ]]; then
+    local key=${${word%%=*}#+}
+    compset -P 1 '*='
+    compset -P '*[,\[]'
+    if _nmt_is_path $key; then _files; else compadd -- $(_nmt_values $key); fi
+  else
+    compadd -S '' -- $(_nmt_keys $words[2])
+  fi
+}
+(( $+functions[compdef] )) || { autoload -Uz compinit && compinit }
+compdef _nmt nmt
+""",
+}

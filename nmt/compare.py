@@ -3,6 +3,7 @@
 import os
 import sys
 from collections.abc import Sequence
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -12,11 +13,14 @@ from nmt.cli import Composed, program, say
 from nmt.data.test_sets import EvaluationSet, path_list
 from nmt.data.tokenizer import SOURCE_MODEL, Tokenizer, load_tokenizers
 from nmt.errors import ConfigError, UserError
+from nmt.evaluation.alignment_error import AlignmentEntry
+from nmt.evaluation.attention_alignment import diagonal_entry, read_gold_alignments
 from nmt.evaluation.stored import require_writable
+from nmt.files import file_name
 from nmt.loading import bottleneck_size, load_run
 from nmt.provenance import command_line, provenance
 from nmt.run import read_config
-from nmt.settings import CompareConfig, EvaluateConfig
+from nmt.settings import CompareConfig, EvaluateConfig, further_metrics
 from nmt.study.arguments import ChildOverrides, split_arguments
 from nmt.study.attention_maps import AttentionPictures, draw_example_attention
 from nmt.study.explorer import explore_test_set
@@ -25,10 +29,11 @@ from nmt.study.headline import LengthGroups
 from nmt.study.job_progress import job_watcher
 from nmt.study.jobs import Job, JobStep, child_environment, run_jobs
 from nmt.study.length_views import TrainingLengths, training_lengths
+from nmt.study.page import ReportTexts
 from nmt.study.remarks import remarks
-from nmt.study.report import StudyInputs, StudySettings, build_report
-from nmt.study.report_files import ReportTexts, file_name, terminal_report, write_report
-from nmt.study.results import Result, System, group_by_system, is_text, mean_alignments, read_result, text_names
+from nmt.study.report import Report, StudyInputs, StudySettings, build_report, choose_baseline
+from nmt.study.report_files import terminal_report, write_report
+from nmt.study.results import Result, System, group_by_system, is_text_file, mean_alignments, read_result, text_names
 from nmt.study.samples import sample_outputs
 
 
@@ -36,7 +41,8 @@ def compare(composed: Composed, children: ChildOverrides, command: str) -> None:
     """`command` is the command line as the user typed it, for the report."""
     cfg: CompareConfig = composed.settings
     settings = experiments.evaluation_settings(children.evaluate)
-    choices = _choices(cfg)
+    experiments.check_choices(cfg, children)
+    choices = _choices(cfg, settings)
     trust = [*composed.trust, *path_list(settings.trust)]
     planned = experiments.planned_runs(cfg, children) if cfg.runs is None else []
     if cfg.runs is not None and children.train:
@@ -67,25 +73,27 @@ def compare(composed: Composed, children: ChildOverrides, command: str) -> None:
     )
     results = _read_results({path: name for path, name in paths.items() if name not in failed}, cfg, test, settings)
     if results:
-        require_writable(output)
         systems = group_by_system(results)
+        choose_baseline([system.label for system in systems], cfg.baseline)
+        require_writable(output)
         extra_rows, missing_rows = _extra_rows(systems, test, settings, cfg, children, logs)
-        inputs = _study_inputs(systems, test, info, trust)
+        inputs = _study_inputs(systems, test, info, settings, trust)
         report = build_report(systems, extra_rows, inputs, choices, {**provenance(), "command": command})
-        report["failures"] = [f"{name}: {error}" for name, error in failed.items()]
-        report["notes"] = remarks(report, report["failures"], missing_rows)
+        failures = [f"{name}: {error}" for name, error in failed.items()]
+        report = replace(report, failures=failures, notes=remarks(report, failures, missing_rows))
         _write(report, systems, test, choices.groups, cfg, trust, output)
     if failed:
         rest = "the table is of the others" if results else "no system is left for a table"
         raise UserError(f"{len(failed)} of {len(paths)} runs failed ({', '.join(failed)}); {rest}; see above")
 
 
-def _choices(cfg: CompareConfig) -> StudySettings:
+def _choices(cfg: CompareConfig, settings: EvaluateConfig) -> StudySettings:
     short, long = cfg.headline.short, cfg.headline.long
     assert short[0] is not None
     assert short[1] is not None
     assert long[0] is not None
-    return StudySettings(cfg.baseline, cfg.pairs, LengthGroups((short[0], short[1]), (long[0], long[1])), cfg.bootstrap)
+    groups = LengthGroups((short[0], short[1]), (long[0], long[1]))
+    return StudySettings(cfg.baseline, cfg.pairs, groups, cfg.bootstrap, further_metrics(settings))
 
 
 def _run_names(paths: Sequence[Path]) -> dict[Path, str]:
@@ -162,7 +170,7 @@ def _run_jobs(jobs: Sequence[Job], cfg: CompareConfig, at_once: int | None = Non
 def _read_results(
     paths: dict[Path, str], cfg: CompareConfig, test: EvaluationSet, settings: EvaluateConfig
 ) -> list[Result]:
-    texts = [path for path in paths if is_text(path)]
+    texts = [path for path in paths if is_text_file(path)]
     names = text_names(texts)
     if cfg.names is not None:
         labels = [name.strip() for name in experiments.as_list(cfg.names)]
@@ -171,7 +179,7 @@ def _read_results(
         if "" in labels or len(set(labels)) < len(labels):
             raise ConfigError(f"names={labels}: each text file needs a name of its own")
         names = dict(zip(texts, labels, strict=True))
-    return [read_result(path, test.set, names.get(path, ""), test.target_language, settings.ter) for path in paths]
+    return [read_result(path, test.set, names.get(path, ""), test.target_language) for path in paths]
 
 
 def _extra_rows(
@@ -187,7 +195,7 @@ def _extra_rows(
     rows = [*other_searches(systems, experiments.as_list(cfg.searches)), *rows]
     jobs = []
     for row in rows:
-        name = f"{row.result.evaluation['run']}, {row.system.split(', ', 1)[-1]}"
+        name = f"{row.result.run}, {row.system.split(', ', 1)[-1]}"
         step = experiments.evaluation_step(
             row.checkpoint, cfg, children, (*row.settings, f"output={row.folder.as_posix()}", "alignment.score=false")
         )
@@ -205,14 +213,16 @@ def _group_rows(rows: Sequence[ExtraRow], test: EvaluationSet) -> list[System]:
     results: dict[str, list[Result]] = {}
     for row in rows:
         stored = read_result(row.folder / f"{test.set.name}.json", test.set)
-        results.setdefault(row.system, []).append(
-            Result(stored.evaluation, row.training, stored.path, row.result.run_dir, stored.hypotheses)
-        )
+        results.setdefault(row.system, []).append(replace(stored, training=row.training, run_dir=row.result.run_dir))
     return [System(label, tuple(of_label)) for label, of_label in results.items()]
 
 
 def _study_inputs(
-    systems: Sequence[System], test: EvaluationSet, info: experiments.RunInfo | None, trust: Sequence[str]
+    systems: Sequence[System],
+    test: EvaluationSet,
+    info: experiments.RunInfo | None,
+    settings: EvaluateConfig,
+    trust: Sequence[str],
 ) -> StudyInputs:
     """What the runs contribute beside their translations."""
     folders = [system.results[0].run_dir for system in systems]
@@ -233,8 +243,15 @@ def _study_inputs(
         pieces=pieces,
         training=training,
         states={label: numbers for label, numbers in states.items() if numbers is not None},
-        alignment=[entry for system in systems for entry in mean_alignments(system, test.set.name)],
+        alignment=_alignment(systems, test, settings),
     )
+
+
+def _alignment(systems: Sequence[System], test: EvaluationSet, settings: EvaluateConfig) -> list[AlignmentEntry]:
+    """What nmt.evaluate wrote of the systems' attention, and the diagonal that it should beat."""
+    entries = [entry for system in systems for entry in mean_alignments(system, test.set.name)]
+    gold = read_gold_alignments(test.set, settings.alignment) if entries else None
+    return [*entries, *([diagonal_entry(test.set, gold)] if gold else [])]
 
 
 def _training_text(info: experiments.RunInfo, source: Tokenizer, target: Tokenizer) -> TrainingLengths | None:
@@ -249,7 +266,7 @@ def _training_text(info: experiments.RunInfo, source: Tokenizer, target: Tokeniz
 
 
 def _write(
-    report: dict[str, Any],
+    report: Report,
     systems: Sequence[System],
     test: EvaluationSet,
     ends: LengthGroups,
@@ -264,7 +281,7 @@ def _write(
     if with_text:
         texts = ReportTexts(
             sample_outputs(systems, test.set, ends, cfg.report.samples),
-            explore_test_set(systems, translators, test.set, cfg.report.explorer),
+            explore_test_set(systems, translators, test.set, cfg.report.explorer, cfg.sentence),
         )
     if cfg.draw_attention and (with_text or cfg.sentence):
         pictures = draw_example_attention(translators, test.set, cfg.sentence, output)

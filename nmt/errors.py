@@ -13,5 +13,13 @@ class ConfigError(UserError):
     code = 2
 
 
+class Interrupted(KeyboardInterrupt):
+    """A signal asked the program to stop, and it has saved what it had; `code` is the exit code."""
+
+    def __init__(self, code: int = 130) -> None:
+        super().__init__()
+        self.code = code
+
+
 class ModelError(ConfigError):
     """A model that its arguments do not allow; the message names the arguments alone, and the entry adds `model.`."""

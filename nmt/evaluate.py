@@ -22,14 +22,14 @@ from nmt.data.test_sets import (
 )
 from nmt.data.text import read_lines, require_equal_counts
 from nmt.errors import ConfigError, UserError
-from nmt.evaluation.attention_alignment import add_alignment_scores, read_gold_alignments
+from nmt.evaluation.attention_alignment import add_alignment_scores, read_gold_alignments, require_layer
 from nmt.evaluation.evaluation_report import Scores, score_translations, text_report
 from nmt.evaluation.stored import lines_sha256, read_stored, require_writable, to_json
 from nmt.files import file_sha256, write_text
 from nmt.loading import Run, choose_device, load_run
 from nmt.provenance import provenance
 from nmt.run import read_data_facts
-from nmt.settings import BootstrapSettings, EvaluateConfig, SearchSettings, search_settings
+from nmt.settings import BootstrapSettings, EvaluateConfig, SearchSettings, further_metrics, search_settings
 
 if TYPE_CHECKING:  # torch takes seconds to import, and scoring files needs none
     from nmt.decoding.translator import Translator
@@ -40,7 +40,7 @@ class ScoringSettings(NamedTuple):
 
     language: str | None  # None: the run's
     bootstrap: BootstrapSettings
-    ter: bool
+    metrics: tuple[str, ...]  # beside BLEU and chrF2
 
 
 class BestTranslations(NamedTuple):
@@ -61,7 +61,7 @@ def main(composed: Composed) -> None:
 
 def evaluations(cfg: EvaluateConfig, trust: Sequence[str]) -> Iterator[dict[str, Any]]:
     """One after the other, each written before it is yielded."""
-    scoring = ScoringSettings(cfg.target_language, cfg.bootstrap, cfg.ter)
+    scoring = ScoringSettings(cfg.target_language, cfg.bootstrap, further_metrics(cfg))
     checkpoints, files = path_list(cfg.checkpoint), path_list(cfg.hypotheses)
     check_settings(cfg, checkpoints, files)
     for path in files:
@@ -118,7 +118,7 @@ def evaluate_file(path: str, cfg: EvaluateConfig, scoring: ScoringSettings) -> d
     test = EvaluationSet(
         TestSet(cfg.test.name or name_without_gz(references[0]), sources or [], texts), "files", "", ""
     )
-    scores = score_translations(hypotheses, texts, sources, scoring.language or "", scoring.bootstrap, scoring.ter)
+    scores = score_translations(hypotheses, texts, sources, scoring.language or "", scoring.bootstrap, scoring.metrics)
     name = name_without_gz(path)
     evaluation = {
         **dict.fromkeys(("seed", "updates", "parameters", "search", "capped", "seconds")),
@@ -148,6 +148,8 @@ def evaluate_run(
     tests = evaluation_sets(run.path, run.config, make_corpus, read_selection(cfg), read_data_facts)
     gold_alignments = [read_gold_alignments(test.set, cfg.alignment) for test in tests]
     make_translator = partial(run_translator, run, cfg)
+    if any(gold_alignments) and cfg.alignment.layer != "mean":
+        require_layer(cfg.alignment, make_translator())
     for test, gold_links in zip(tests, gold_alignments, strict=True):
         evaluation = evaluate_test(run, test, cfg, scoring, folder)
         if gold_links:
@@ -177,7 +179,7 @@ def evaluate_test(
 
     language = scoring.language if scoring.language is not None else test.target_language
     scores = score_translations(
-        translations.texts, test.set.references, test.set.sources, language, scoring.bootstrap, scoring.ter
+        translations.texts, test.set.references, test.set.sources, language, scoring.bootstrap, scoring.metrics
     )
     evaluation = {
         "system": run.name,

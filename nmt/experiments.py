@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from hydra import compose
+from hydra.core.global_hydra import GlobalHydra
 from hydra.utils import instantiate
 from omegaconf import OmegaConf
 
@@ -30,10 +31,12 @@ from nmt.schema import check
 from nmt.settings import CompareConfig, EvaluateConfig, SearchSettings
 from nmt.study.arguments import SEARCH_GROUP, ChildOverrides
 from nmt.study.jobs import JobStep
+from nmt.study.report import choose_baseline
 from nmt.training.checkpoints import SUFFIX
 from nmt.training_settings import TrainConfig
 
-NO_EFFECT_ON_TRANSLATIONS = ("test.", "evaluate.", "alignment.score=", "ter=", "data_dir=")
+NO_EFFECT_ON_TRANSLATIONS = ("test.", "evaluate.", "alignment.score=", "ter=", "metrics=", "data_dir=")
+UNLESS_ASKED = ("ter=false",)  # sacreBLEU's takes minutes on repetitive output
 CHECKPOINTS_KEPT = 10  # of a training, for rows of equal time
 
 
@@ -76,9 +79,22 @@ def device_override(cfg: CompareConfig) -> list[str]:
 
 def evaluation_settings(overrides: Sequence[str]) -> EvaluateConfig:
     """The settings of the evaluations that overrides compose; a mistyped one is refused now."""
-    composed = compose("evaluate", [readable_override(override) for override in overrides])
+    composed = compose("evaluate", [readable_override(override) for override in (*UNLESS_ASKED, *overrides)])
     values: Any = OmegaConf.to_container(composed, resolve=True)
     return check(EvaluateConfig, values)
+
+
+def check_choices(cfg: CompareConfig, children: ChildOverrides) -> None:
+    """ConfigError for a baseline, a search or a launcher that there is not, before any training."""
+    if cfg.runs is None and cfg.baseline is not None:
+        choose_baseline([str(experiment) for experiment in as_list(cfg.experiments)], cfg.baseline)
+    for search in as_list(cfg.searches):
+        if not all("=" in word for word in search.split()):
+            raise ConfigError(f"searches={search}: give settings of nmt.evaluate, such as [beam=1,length_penalty=0]")
+        evaluation_settings([*children.evaluate, *search.split()])
+    launchers = GlobalHydra.instance().config_loader().get_group_options("hydra/launcher")
+    if cfg.launcher is not None and cfg.launcher not in launchers:
+        raise ConfigError(f"launcher={cfg.launcher}: there is none of this name here; one of: {', '.join(launchers)}")
 
 
 def planned_runs(cfg: CompareConfig, children: ChildOverrides) -> list[PlannedRun]:
@@ -183,7 +199,8 @@ def evaluation_step(
 ) -> JobStep:
     """nmt.evaluate on a run directory or a file of weights, as the command line says."""
     run = (f"checkpoint={checkpoint.as_posix()}", f"threads={cfg.threads}", *device_override(cfg))
-    return JobStep("evaluating", (*program_command("evaluate"), *children.flags, *run, *children.evaluate, *extra))
+    command = program_command("evaluate")
+    return JobStep("evaluating", (*command, *children.flags, *run, *UNLESS_ASKED, *children.evaluate, *extra))
 
 
 def test_file_overrides(config: dict[str, Any], settings: EvaluateConfig) -> tuple[str, ...]:

@@ -5,7 +5,9 @@ import json
 import os
 import re
 import stat
-from collections.abc import Callable
+import unicodedata
+from collections.abc import Callable, Sequence
+from itertools import chain, count
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +19,8 @@ MAX_ENTRIES = 20_000
 _UMASK = os.umask(0)
 os.umask(_UMASK)
 _DEFAULT_MODE = 0o666 & ~_UMASK
+_MAX_NAME_BYTES = 120  # of a label in a file name
+_INVISIBLE = ("Cc", "Cf", "Cs", "Cn", "Zl", "Zp")  # Unicode's categories
 
 
 def write_whole(path: Path, write: Callable[[Path], object]) -> None:
@@ -25,16 +29,39 @@ def write_whole(path: Path, write: Callable[[Path], object]) -> None:
     try:
         write(temporary)
         temporary.chmod(_DEFAULT_MODE)  # safetensors creates files that only their owner can read
+        _sync(temporary)  # or a power cut could leave the name without the content
         os.replace(temporary, path)
+        _sync(path.parent)
     except OSError as error:
         raise UserError(f"cannot write {path}: {error.strerror or error}") from None
+    except Exception as error:  # torch and safetensors have kinds of their own for a full disk
+        raise UserError(f"cannot write {path}: {' '.join(str(error).split())[:200]}") from None
     finally:
         temporary.unlink(missing_ok=True)
+
+
+def _sync(path: Path) -> None:
+    """Wait until a file, or the names in a folder, are on the disk."""
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def remove_temporaries(folder: Path) -> None:
+    """What writes that were killed have left behind in a folder and below; no other process may be writing there."""
+    for path in folder.rglob(".*.tmp"):
+        path.unlink(missing_ok=True)
 
 
 def write_text(path: Path, text: str) -> None:
     """UTF-8, with line ends as they are in `text`."""
     write_whole(path, lambda to: to.write_text(text, encoding="utf-8", newline="\n"))
+
+
+def write_bytes(path: Path, content: bytes) -> None:
+    write_whole(path, lambda to: to.write_bytes(content))
 
 
 def file_sha256(path: Path) -> str:
@@ -89,3 +116,24 @@ def read_json(path: Path, limit: int = 1 << 26) -> dict[str, Any]:
     if not isinstance(value, dict):
         raise UserError(f"{path} does not hold a JSON object")
     return value
+
+
+def visible(text: str) -> str:
+    """Text that acts on nothing where it is shown: line ends, a terminal's escapes and the like are U+FFFD."""
+    return "".join("\ufffd" if unicodedata.category(letter) in _INVISIBLE else letter for letter in text)
+
+
+def file_name(label: str) -> str:
+    """A label without the characters that file names may not hold, short enough for any file system with a suffix."""
+    return re.sub(r"[^\w.-]+", "-", label).encode()[:_MAX_NAME_BYTES].decode(errors="ignore")
+
+
+def file_names(labels: Sequence[str]) -> list[str]:
+    """A name for each label, no two alike, also where file names ignore case."""
+    names: list[str] = []
+    for label in labels:
+        stem = file_name(label)
+        numbered = (f"{stem}-{n}" for n in count(2))
+        taken = {name.lower() for name in names}
+        names.append(next(name for name in chain([stem], numbered) if name.lower() not in taken))
+    return names

@@ -9,13 +9,13 @@ from hydra.utils import get_class, instantiate
 
 from nmt.data.corpus import Corpus
 from nmt.data.tokenizer import PAD, Tokenizer, load_tokenizers
-from nmt.errors import ConfigError, UserError
+from nmt.errors import ConfigError, ModelError, UserError
 from nmt.files import printable
 from nmt.model_settings import ATTENTIONS, MODELS
 from nmt.progress import say
 from nmt.run import CONFIG, UNFINISHED, read_config, read_data_facts, read_status, sections_in
 from nmt.schema import about, check_arguments
-from nmt.training_settings import CORPORA
+from nmt.training_settings import section_of_corpus
 
 if TYPE_CHECKING:
     from torch import nn
@@ -112,7 +112,8 @@ def stored_corpus(folder: Path, config: dict[str, Any], data_dir: Path) -> Corpu
     """
     allowed = [place.resolve() for place in (Path.cwd(), data_dir, folder)]
     for data in (config["data"], *(config["data"].get("parts") or {}).values()):
-        fields = CORPORA[data["_target_"]].model_fields if data["_target_"] in CORPORA else {}
+        declared = section_of_corpus(data)
+        fields = declared.model_fields if declared else {}
         for key in (name for name, field in fields.items() if about(field).path and data.get(name)):
             for name in [data[key]] if isinstance(data[key], str) else data[key]:
                 place = Path(name).expanduser()
@@ -168,6 +169,21 @@ def bottleneck_size(config: dict[str, Any]) -> "BottleneckSize | None":
 def count_parameters(model: "nn.Module") -> int:
     """Trainable numbers, tied ones once."""
     return sum(parameter.numel() for parameter in model.parameters() if parameter.requires_grad)
+
+
+def require_memory(model: "nn.Module", device: str) -> None:
+    """ModelError where a device cannot hold the weights of a model and their gradients, whatever else it needs."""
+    import psutil
+    import torch
+
+    on_cuda = torch.device(device).type == "cuda"
+    total = torch.cuda.mem_get_info(device)[1] if on_cuda else psutil.virtual_memory().total
+    needed = 2 * sum(parameter.numel() * parameter.element_size() for parameter in model.parameters())
+    if needed > total:
+        raise ModelError(
+            f"the model has {count_parameters(model):,} parameters and needs {needed / 2**30:,.0f} GiB or more "
+            f"to be trained; {device} has {total / 2**30:,.0f} GiB: choose smaller sizes, such as size=d64"
+        )
 
 
 def choose_device(name: str) -> str:

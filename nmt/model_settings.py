@@ -39,8 +39,10 @@ class RandomSettings(Component):
 
 
 _A = "nmt.models.attention."
-SCORERS: dict[str, type[Component]] = {
+STATE_SCORERS: dict[str, type[Component]] = {  # that compare states, so that a window can gather some of them
     f"{_A}Additive": AdditiveSettings, f"{_A}Dot": NoSettings, f"{_A}ScaledDot": NoSettings, f"{_A}General": NoSettings,
+}  # fmt: skip
+SCORERS: dict[str, type[Component]] = STATE_SCORERS | {
     f"{_A}Location": LocationSettings, f"{_A}FixedContext": NoSettings, f"{_A}InitialStateOnly": NoSettings,
     "nmt.models.control_attention.MeanOfStates": NoSettings,
     "nmt.models.control_attention.FrozenRandom": RandomSettings,
@@ -49,7 +51,7 @@ SCORERS: dict[str, type[Component]] = {
 
 class LocalSettings(Component):
     window: Annotated[int, Field(ge=1, le=10**6)] = setting("pieces on either side of the centre")
-    score: one_of(SCORERS) = setting("the scorer inside the window")  # type: ignore[valid-type]
+    score: one_of(STATE_SCORERS) = setting("the scorer inside the window")  # type: ignore[valid-type]
 
 
 ATTENTIONS = SCORERS | dict.fromkeys(

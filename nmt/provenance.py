@@ -13,6 +13,8 @@ from typing import Any
 
 from nmt.files import printable
 
+DISTRIBUTION = "nmt-attention"  # the index has another project's nmt
+
 
 def provenance() -> dict[str, Any]:
     """How a result was made, written beside every result."""
@@ -23,15 +25,17 @@ def provenance() -> dict[str, Any]:
         "machine": machine_description(),
         "versions": {
             "python": platform.python_version(),
-            **{name: package_version(name) for name in ("nmt", "torch", "sentencepiece", "sacrebleu")},
+            **{name: package_version(name) for name in (DISTRIBUTION, "torch", "sentencepiece", "sacrebleu")},
         },
     }
 
 
 def command_line() -> str:
-    """`python -m nmt.train …` as it was typed; absolute paths are cut to their last part."""
+    """`nmt train …` or `python -m nmt.train …` as it was typed; absolute paths are cut to their last part."""
     typed = sys.orig_argv[1:]  # sys.argv is rewritten by nmt/cli.py
-    return printable(" ".join(["python", *(_quote_argument(without_absolute_paths(argument)) for argument in typed)]))
+    is_script = bool(typed) and Path(typed[0]).stem == "nmt"  # the command nmt is a script that Python runs
+    words = ["nmt", *typed[1:]] if is_script else ["python", *typed]
+    return printable(" ".join(_quote_argument(without_absolute_paths(argument)) for argument in words))
 
 
 def _quote_argument(argument: str) -> str:

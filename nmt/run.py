@@ -7,7 +7,6 @@ import json
 import os
 from collections.abc import Collection, Iterator
 from contextlib import contextmanager
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -16,11 +15,12 @@ from filelock import FileLock, Timeout
 
 from nmt.data.tokenizer import SOURCE_MODEL, TARGET_MODEL, Tokenizer
 from nmt.errors import ConfigError, UserError
-from nmt.files import CONTROLS, printable, read_bounded, read_json, require_self_contained, write_text, write_whole
+from nmt.files import CONTROLS, printable, read_bounded, read_json, require_self_contained, write_bytes, write_text
 from nmt.schema import About, OwnComponent, Settings, about, check, section_for, shown
-from nmt.training_settings import CORPORA, StoredConfig, TrainConfig
+from nmt.training_settings import StoredConfig, TrainConfig, section_of_corpus
 
 CONFIG, DATA, STATUS, LOCK = "config.yaml", "data.json", "status.json", ".lock"
+SMALL_FILES = (CONFIG, DATA, SOURCE_MODEL, TARGET_MODEL)  # kept in the resume state too
 UNFINISHED = ("running", "interrupted", "failed")  # states of status.json
 CONFIG_LIMIT, CONFIG_DEPTH, TEXT_LIMIT = 1 << 16, 24, 4096  # bytes, nested sections, characters
 
@@ -32,7 +32,8 @@ def check_resume(run_dir: Path, config: dict[str, Any]) -> bool:
     if not run_dir.is_dir():
         raise ConfigError(f"run_dir={run_dir} is a file; choose another run_dir")
     if not (run_dir / CONFIG).exists():
-        if any(path.name != LOCK for path in run_dir.iterdir()):
+        names = {path.name for path in run_dir.iterdir()}
+        if not all(name in (LOCK, *SMALL_FILES) or name.endswith(".tmp") for name in names):  # else: killed early
             raise ConfigError(f"run_dir={run_dir} is not empty and holds no run; choose another run_dir")
         return False
     trust = [section["_target_"] for section in sections_in(config)]  # the command itself names these classes
@@ -60,7 +61,7 @@ def changed_settings(
         if isinstance(meaning.resume, frozenset) and {before, now} <= meaning.resume:
             continue
         if isinstance(before, dict) and isinstance(now, dict):
-            section = section_for(field, before) if field else CORPORA.get(before.get("_target_", ""))
+            section = section_for(field, before) if field else section_of_corpus(before)
             changed += changed_settings(before, now, section, f"{prefix}{key}.")
         elif before != now:
             changed.append(f"{prefix}{key}={shown(before)}, now {shown(now)}")
@@ -96,13 +97,9 @@ def create_run(
 ) -> None:
     """Write the files of a new run before its first update; the config last, since it makes the directory a run."""
     for name, tokenizer in ((SOURCE_MODEL, source), (TARGET_MODEL, target)):
-        write_whole(run_dir / name, partial(_write_bytes, tokenizer.model))
+        write_bytes(run_dir / name, tokenizer.model)
     write_text(run_dir / DATA, json.dumps(data_facts, indent=1, ensure_ascii=False, allow_nan=False) + "\n")
     write_config(run_dir, config)
-
-
-def _write_bytes(content: bytes, to: Path) -> None:
-    to.write_bytes(content)
 
 
 def write_config(run_dir: Path, config: dict[str, Any]) -> None:
@@ -219,6 +216,19 @@ def sections_in(value: Any) -> Iterator[dict[str, Any]]:
 def is_trusted(name: str, trust: Collection[str]) -> bool:
     """Whether a class, or a module or package that holds it, is named."""
     return any(name == trusted or name.startswith(f"{trusted}.") for trusted in trust)
+
+
+def is_whole(path: Path) -> bool:
+    """Whether one of SMALL_FILES can be read; what it says is checked elsewhere."""
+    try:
+        if path.name == CONFIG:
+            return isinstance(yaml.load(read_bounded(path, CONFIG_LIMIT), Loader=_DataLoader), dict)
+        if path.name == DATA:
+            return bool(read_json(path))
+        Tokenizer.from_file(path, normalises=False)
+        return True
+    except (UserError, OSError, yaml.YAMLError):
+        return False
 
 
 def read_data_facts(run_dir: Path) -> dict[str, Any]:

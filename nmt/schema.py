@@ -11,6 +11,7 @@ import inspect
 import re
 import typing
 from collections.abc import Callable, Iterator, Mapping
+from copy import copy
 from functools import cache
 from pathlib import Path
 from typing import Annotated, Any, ClassVar, NamedTuple, Self
@@ -56,7 +57,8 @@ class Settings(BaseModel):
     @classmethod
     def defaults(cls, **changes: Any) -> Self:
         """The shipped defaults with some changes, for use from Python. ConfigError for a wrong value."""
-        return check(cls, {**_shipped_values(cls.shipped), **changes})
+        section = cls.shipped[-1][1]
+        return check(cls, {**_shipped_values(cls.shipped), **changes}, f"{section}." if section else "")
 
 
 class Component(Settings):
@@ -73,17 +75,31 @@ class OwnComponent(Component):
     model_config = ConfigDict(extra="allow")
 
 
-def one_of(classes: Mapping[str, type[Component]]) -> Any:
-    """The declared class that `_target_` names; any other class is the user's own."""
+def one_of(classes: Mapping[str, type[Component]], untold: Callable[[Mapping[str, Any]], str] | None = None) -> Any:
+    """The declared class that `_target_` names, or `untold` where there is none; any other is the user's own."""
 
     def tag(value: Any) -> str:
-        name: Any = value.get("_target_") if isinstance(value, dict) else getattr(value, "target_class", None)
-        return name if name in classes else "own"
+        if not isinstance(value, Mapping):
+            name: Any = getattr(value, "target_class", None)
+        elif untold is not None and "_target_" not in value:
+            name = untold(value)
+        else:
+            name = value.get("_target_")
+        return name if isinstance(name, str) and name in classes else "own"
 
     union: Any = Annotated[OwnComponent, Tag("own")]
     for name, declared in classes.items():
         union = Annotated[declared, Tag(name)] | union  # type: ignore[valid-type]
     return Annotated[union, Discriminator(tag)]
+
+
+def optional(declared: type[Component]) -> type[Component]:
+    """The same settings, where each may be left out: the constructor has a default."""
+    fields: dict[str, Any] = {}
+    for name, field in declared.model_fields.items():
+        fields[name] = (field.annotation, copy(field))
+        fields[name][1].default = None
+    return create_model(f"Optional{declared.__name__}", __base__=declared, **fields)
 
 
 def conf_dir() -> Path:
@@ -184,9 +200,20 @@ def sections_of(field: FieldInfo) -> list[tuple[str, type[Settings]]]:
 
 def section_for(field: FieldInfo, value: Any) -> type[Settings] | None:
     """The declared section of a value; None where it is no section, or a class of the user's own."""
+    if typing.get_origin(field.annotation) is dict:  # sections by name: see section_of_part
+        return None
     target = value.get("_target_", "") if isinstance(value, Mapping) else ""
     sections = dict(sections_of(field))
     return sections.get(target) or sections.get("")
+
+
+def section_of_part(field: FieldInfo, value: Any) -> type[Settings] | None:
+    """The declared section of one of the values of a dictionary of sections."""
+    for choice in typing.get_args(field.annotation)[1:]:
+        for one in getattr(choice, "__metadata__", ()):
+            if isinstance(one, Discriminator) and callable(one.discriminator):
+                return dict(sections_of(field)).get(str(one.discriminator(value)))
+    return None
 
 
 def _one_line(declared: type[Settings], values: Mapping[str, Any], error: Any, prefix: str) -> str:
@@ -204,16 +231,17 @@ def _one_line(declared: type[Settings], values: Mapping[str, Any], error: Any, p
             value = value.get(part) if isinstance(value, Mapping) else None
             names, schema = [*names, part], properties(section)[part]
             section = section_for(field, value)
-        elif field is not None and isinstance(value, Mapping) and part in value:  # a part of a mixture
+        elif section is None and field and isinstance(value, Mapping) and part in value:  # a part of a mixture
             names, value = [*names, part], value[part]
-            section = section_for(field, value)
+            section, schema = section_of_part(field, value), schema.get("additionalProperties", schema)
         elif error["type"] == "extra_forbidden" and part == error["loc"][-1]:
             names, value = [*names, str(part)], error["input"]
     key = prefix + ".".join(names)
     if error["type"] == "extra_forbidden":
         if isinstance(value, Mapping) and "_target_" in value:
-            return f"{key}: what is chosen here has none; choose another {names[0]}, or {names[-1]}=NAME that suits it"
+            return f"{key}: what is chosen here has none; leave {names[-1]}=NAME away, or choose another {names[0]}"
         known = [one.key for one in declared_settings(declared, prefix)]
+        known += [f"{key.rpartition('.')[0]}.{name}" for name in section.model_fields] if section else []
         near = difflib.get_close_matches(key, known, n=1)
         return f"there is no setting {key} here" + (f"; did you mean {near[0]}?" if near else "")
     if error["type"] == "missing" and value is None:
@@ -221,8 +249,8 @@ def _one_line(declared: type[Settings], values: Mapping[str, Any], error: Any, p
     if field is None:
         return f"{key or 'the configuration'}: a group of settings is needed, not {shown(value)}"
     parts = sections_of(field)
-    if parts and parts[0][0] and not isinstance(value, Mapping):
-        options = sorted(path.stem for path in (conf_dir() / names[-1]).glob("*.yaml"))
+    options = sorted(path.stem for path in (conf_dir() / names[-1]).glob("*.yaml"))
+    if parts and options and not isinstance(value, Mapping):
         return f"{key}={shown(value)}: choose {names[-1]}=NAME, one of: {', '.join(options)}"
     if parts and not isinstance(value, Mapping):
         names = [name for name in parts[0][1].model_fields if name not in Component.model_fields]

@@ -53,12 +53,14 @@ class AlignmentSettings(Settings):
     depth, so the default is the mean of all.
     """
 
+    shipped = (("translate.yaml", "alignment"),)
     layer: Literal["mean"] | Annotated[int, Field(ge=1, le=256)] = setting("of a Transformer: 1, 2, ... or mean")
     shift: Annotated[int, Field(ge=0, le=1)] = setting(
         "0 aligns a word by the attention that predicts it, 1 by the attention that reads it")
 
 
 class GoldSettings(AlignmentSettings):
+    shipped = (("evaluate.yaml", "alignment"),)
     score: bool = setting("compare with gold alignments where there are some and the run has attention")
     gold: str | None = setting("gold links, a line a sentence pair: 1-1 2p3; null: those of the test set", path=True)
     base: Annotated[int, Field(ge=0, le=1)] | None = setting("what the gold file counts words from: 0 or 1")
@@ -115,6 +117,8 @@ class BootstrapSettings(Settings):
     shipped = (("evaluate.yaml", "bootstrap"),)
     resamples: Annotated[int, Field(ge=40, le=1_000_000)] = setting("bootstrap samples of an interval")
     seed: Seed = setting("of the samples")
+    blocks: Annotated[int, Field(ge=1, le=1_000_000)] | None = setting(
+        "neighbouring sentences drawn together, as those of a document; null: each by itself")
 
 
 class MeasuredSettings(SearchSettings, LoadingSettings):
@@ -123,9 +127,15 @@ class MeasuredSettings(SearchSettings, LoadingSettings):
     test: TestSettings = setting("files to be measured on")
     evaluate: SelectionSettings = setting("test sets by name")
     target_language: str | None = setting("chooses BLEU's tokenizer (zh, ja, ko, ...); null: the run's, else 13a")
-    ter: bool = setting("TER takes longer than the other scores together")
+    ter: bool = setting("TER takes longer than the other scores together; nmt.compare leaves it out unless asked")
+    metrics: list[Literal["chrf++", "bleu_lc"]] = setting("further metrics: [chrf++,bleu_lc]; bleu_lc ignores case")
     alignment: GoldSettings = setting("attention compared with gold word alignments (AER)")
     data_dir: str = setting("where prepared corpora are: they keep the test sets", path=True)
+
+
+def further_metrics(config: MeasuredSettings) -> tuple[str, ...]:
+    """The metrics asked for beside BLEU and chrF2."""
+    return (*(["ter"] if config.ter else []), *config.metrics)
 
 
 class EvaluateConfig(MeasuredSettings, DeviceSettings):
@@ -146,7 +156,7 @@ class EvaluateConfig(MeasuredSettings, DeviceSettings):
 
 class ResamplingSettings(BootstrapSettings):
     shipped = (("compare.yaml", "bootstrap"),)
-    trials: Annotated[int, Field(ge=1, le=10_000_000)] = setting("of approximate randomisation")
+    trials: Annotated[int, Field(ge=1, le=1_000_000)] = setting("of approximate randomisation")
 
 
 class HeadlineSettings(Settings):
@@ -203,12 +213,12 @@ class AttentionSuite(Component):
     batch: Annotated[int, Field(ge=1, le=100_000)] = setting("sequences at a time")
     window: Annotated[int, Field(ge=1, le=10**6)] = setting("positions of the window backend")
     backends: Texts | None = setting("[explicit,tiled]; null: all that run on the device")
-    seconds: Annotated[float, Field(gt=0, le=3600)] = setting("of runs for each point, and never fewer than two")
+    seconds: Annotated[float, Field(ge=0, le=3600)] = setting("of runs for each point, and never fewer than two")
 
 
 class TrainingSuite(Component):
     updates: Annotated[int, Field(ge=1, le=10**6)] = setting("timed")
-    warm_up: Annotated[int, Field(ge=0, le=10**6)] = setting("before them, not counted")
+    warm_up: Annotated[int, Field(ge=1, le=10**6)] = setting("before them, not counted")
 
 
 SUITES: dict[str, type[Component]] = {

@@ -2,6 +2,7 @@
 
 import math
 import re
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -15,19 +16,30 @@ from nmt.data.batching import Batches, validation_batches
 from nmt.data.preparation.prepared_corpus import PreparedCorpus, data_identity, prepare_from_config
 from nmt.data.tokenizer import PAD, load_tokenizers
 from nmt.decoding.translator import Translator
-from nmt.errors import ConfigError, UserError
+from nmt.errors import ConfigError, Interrupted, UserError
 from nmt.evaluation.metrics import corpus_bleu
-from nmt.files import read_json
-from nmt.loading import Run, build_model, choose_device, choose_precision, count_parameters, load_run, model_shape
+from nmt.files import read_json, remove_temporaries, write_bytes
+from nmt.loading import (
+    Run,
+    build_model,
+    choose_device,
+    choose_precision,
+    count_parameters,
+    load_run,
+    model_shape,
+    require_memory,
+)
 from nmt.progress import format_duration
 from nmt.provenance import provenance
 from nmt.run import (
     CONFIG,
+    SMALL_FILES,
     STATUS,
     UNFINISHED,
     changed_settings,
     check_resume,
     create_run,
+    is_whole,
     read_config,
     read_data_facts,
     read_status,
@@ -38,7 +50,7 @@ from nmt.run import (
 from nmt.schema import check, shown
 from nmt.settings import SearchSettings
 from nmt.training import checkpoints, loss
-from nmt.training.callbacks import Interrupt, RunCallbacks, restore, write_status
+from nmt.training.callbacks import RunCallbacks, StopRequest, restore, write_status
 from nmt.training.loop import (
     INTERRUPTED,
     Metrics,
@@ -68,6 +80,7 @@ def main(composed: Composed) -> None:
         torch.set_num_threads(settings.threads)
 
     run_dir = _run_dir(composed)
+    _restore_damaged(run_dir)
     parent = _parent(composed, run_dir) if settings.init_from else None
     resumes = check_resume(run_dir, config)
     attention_kernel = _require_buildable(config, settings.training, device)
@@ -114,9 +127,25 @@ def _run_dir(composed: Composed) -> Path:
 def _require_buildable(config: dict[str, Any], settings: TrainingSettings, device: str) -> str:
     """Refuses what the settings alone rule out, before a corpus is prepared for hours; returns the attention kernel."""
     instantiate(config["schedule"])(total_updates=planned_budget(settings, updates_per_epoch=1.0).last_update)
-    model = build_model(config["model"], *TRIAL_VOCAB_SIZES)
+    model = model_shape(config["model"], *TRIAL_VOCAB_SIZES)
+    require_memory(model, device)
     instantiate(config["optimizer"])(model.parameters())
     return model.describe_attention(torch.device(device), precision_dtype(config["precision"]))
+
+
+def _restore_damaged(run_dir: Path) -> None:
+    """Small files of a run that a power cut has damaged, from its resume state, which holds them too."""
+    if not (run_dir / checkpoints.RESUME).exists() and not (run_dir / checkpoints.PREVIOUS).exists():
+        return
+    damaged = [name for name in SMALL_FILES if not is_whole(run_dir / name)]
+    if not damaged:
+        return
+    with run_lock(run_dir):
+        files = (checkpoints.load_resume(run_dir) or {}).get("files", {})
+        for name in damaged:
+            if name in files:
+                write_bytes(run_dir / name, files[name])
+                say(f"note: {run_dir / name} was damaged; restored from the resume state")
 
 
 def _parent(composed: Composed, run_dir: Path) -> Run | None:
@@ -177,16 +206,19 @@ class TrainingRun:
     attention_kernel: str  # what computes it, in words; empty where there is no choice
 
     def run(self, tracker: Tracker) -> None:
+        remove_temporaries(self.run_dir)
         saved = checkpoints.load_resume(self.run_dir)
         progress = restore(saved, self.state.model, self.state.optimizer) if saved else Progress()
-        facts = {
+        facts: dict[str, Any] = {
             "parameters": count_parameters(self.state.model),
             "budget": _budget(self.config),
             "record": provenance(),
         }
-        if ending := end_reason(self.settings, self.state.budget, progress):
+        ending = end_reason(self.settings, self.state.budget, progress)
+        if ending and progress.validated == progress.update:
             say(f"{self.run_dir}: {ending} already; {progress.update} updates are done")
-            if read_status(self.run_dir) in UNFINISHED:  # stopped before, and the budget is smaller now
+            self.complete(progress)
+            if read_status(self.run_dir) in ("", *UNFINISHED):  # killed before, or the budget is smaller now
                 write_status(self.run_dir, _status_of(ending), progress, **facts)
             return
         self.report_start(progress)
@@ -194,27 +226,47 @@ class TrainingRun:
             say(f"  note: {change}")
             facts["extended"] = [*read_json(self.run_dir / STATUS).get("extended", []), [progress.update, change]]
         self.report_cost(progress)
+        stop_request = StopRequest()
         write_status(self.run_dir, "running", progress, **facts)
         write_config(self.run_dir, self.config)
-        lines = JsonLines(self.run_dir / "metrics.jsonl", resumed_at=progress.update)
+        lines = JsonLines(self.run_dir / "metrics.jsonl", progress.update, progress.validated == progress.update)
+        if lines.damaged:
+            say(f"  note: {lines.damaged} damaged lines of metrics.jsonl are left out")
         tracker.open(self.run_dir, self.run_dir.name, self.config)
-        validate = partial(validation_metrics, self.state, self.prepared, self.settings.bleu_sentences)
         callbacks = RunCallbacks(
-            self.run_dir, self.state, self.settings, validate, lines, tracker, self.report_progress, Interrupt()
+            self.run_dir,
+            self.state,
+            self.settings,
+            partial(validation_metrics, self.state, self.prepared, self.settings.bleu_sentences),
+            lines,
+            tracker,
+            self.report_progress,
+            stop_request,
+            {name: (self.run_dir / name).read_bytes() for name in SMALL_FILES},
         )
         ending = "failed"
         try:
-            ending = fit(self.state, self.settings, progress, callbacks)
+            ending = fit(self.state, self.settings, progress, callbacks, saved["loss_average"] if saved else (0.0, 0))
             callbacks.average(progress)
         finally:
-            write_status(self.run_dir, _status_of(ending), progress, **facts)
+            with suppress(UserError):  # a full disk is reported once
+                write_status(self.run_dir, _status_of(ending), progress, **facts)
             lines.close()
             tracker.close(exit_code=int(ending == "failed"))
         if ending == INTERRUPTED:
             say(f"interrupted at update {progress.update}; saved; the same command resumes from there")
-            raise KeyboardInterrupt
+            raise Interrupted(stop_request.exit_code)
         say(f"{ending}: {self.run_dir}")
         say(f"next: python -m nmt.evaluate checkpoint={self.run_dir}")
+
+    def complete(self, progress: Progress) -> None:
+        """Writes what a kill or a full disk has kept a finished training from writing."""
+        last, averaged = self.run_dir / checkpoints.LAST, self.run_dir / checkpoints.AVERAGED
+        if not last.exists() or checkpoints.update_of(last) != progress.update:
+            checkpoints.save_weights(last, self.state.model, progress.update)
+        kept = checkpoints.averaged_files(self.run_dir, progress.checkpoints)
+        if kept and (not averaged.exists() or checkpoints.update_of(averaged) != progress.checkpoints[-1]):
+            checkpoints.average(kept, averaged)
 
     def report_start(self, progress: Progress) -> None:
         """What is about to be trained, and what a user may not expect."""

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Annotated, Any, Literal, Self
 
-from pydantic import Field, model_validator
+from pydantic import ConfigDict, Field, model_validator
 
 from nmt.model_settings import MODELS, Count, NoSettings, NotNegative, Probability, Seed, SizeSettings
-from nmt.schema import Component, Settings, one_of, setting
+from nmt.schema import Component, Settings, one_of, optional, setting
 
 # fmt: off
 CountOrZero = Annotated[int, Field(ge=0, le=10**9)]
 Positive = Annotated[float, Field(gt=0, le=1e9)]
-Threads = Annotated[int, Field(ge=1, le=4096)]
+Threads = Annotated[int, Field(ge=1, le=1024)]
 Device = Annotated[
     str, Field(pattern=r"^(auto|cpu|mps|cuda(:\d{1,3})?)$", description="auto, cpu, cuda, cuda:N or mps")
 ]
@@ -80,8 +81,16 @@ SINGLE_CORPORA: dict[str, type[Component]] = {
 }
 
 
+PARTS = {name: optional(declared) for name, declared in SINGLE_CORPORA.items()}
+
+
+def _kind_of_part(settings: Mapping[str, Any]) -> str:
+    """A part without _target_ has the settings of data=text, or of data=hub where it has a path."""
+    return "nmt.data.hub.HubCorpus" if "path" in settings else "nmt.data.text.TextCorpus"
+
+
 class MixSettings(Component):
-    parts: dict[str, one_of(SINGLE_CORPORA)] = setting("the corpora that are mixed, by name")  # type: ignore[valid-type]
+    parts: dict[str, one_of(PARTS, _kind_of_part)] = setting("the corpora that are mixed, by name")  # type: ignore[valid-type]
     weights: dict[str, Positive] = setting("how often each part is drawn; none: every pair once an epoch")
     held_out: str | None = setting("the part that gives validation and test text; null: the first that has some")
     source: str | None = setting("source language")
@@ -90,6 +99,11 @@ class MixSettings(Component):
 
 
 CORPORA = SINGLE_CORPORA | {"nmt.data.mixed_corpus.MixedCorpus": MixSettings}
+
+
+def section_of_corpus(settings: Mapping[str, Any]) -> type[Component] | None:
+    """The declaration of a corpus, or of a part of a mixture; None for a class of the user's own."""
+    return CORPORA.get(settings.get("_target_") or _kind_of_part(settings))
 
 
 # ---- preparation
@@ -155,10 +169,16 @@ class PreparationConfig(Settings):
         "processes that clean and encode; null: one a processor", default=None, stored=False)
 
 
+class PresetLimit(PieceLimit):
+    """What a corpus presets for the batches of a training beside it is not looked at."""
+
+    model_config = ConfigDict(extra="allow")
+
+
 class PrepareConfig(PreparationConfig):
     """python -m nmt.prepare. What a corpus presets for training is composed too, and has no effect here."""
 
-    batching: dict[str, Any] = setting("batching.max_pieces: longer training pairs are left out")  # type: ignore[assignment]
+    batching: PresetLimit = setting("batches")
     training: dict[str, Any] = setting("used by nmt.train", default={})
     optimizer: dict[str, Any] = setting("used by nmt.train", default={})
     schedule: dict[str, Any] = setting("used by nmt.train", default={})

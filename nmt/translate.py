@@ -40,10 +40,13 @@ def main(composed: Composed) -> None:
     settings = search_settings(config, beam=beam)
     with ExitStack() as files:
         source = files.enter_context(open_bytes(config.input)) if config.input else standard_input()
-        write = files.enter_context(open_output(config.output))
+        write = files.enter_context(open_output(config.output, [config.input]))
         translator = load_translator(config, composed.trust)
-        attention = files.enter_context(attention_writer(config.attention_out, translator))
-        alignments = files.enter_context(alignment_writer(config.alignment_out, config.alignment, translator))
+        attention = files.enter_context(
+            attention_writer(config.attention_out, [config.input, config.output], translator)
+        )
+        kept = [config.input, config.output, config.attention_out]
+        alignments = files.enter_context(alignment_writer(config.alignment_out, kept, config.alignment, translator))
         handlers = [attention, alignments]
         translate_lines(source, write, handlers, translator, settings, config.scores, quiet=not config.output)
 
@@ -136,7 +139,7 @@ class Summary:
 
 
 @contextmanager
-def attention_writer(name: str | None, translator: Translator) -> Iterator[LineHandler]:
+def attention_writer(name: str | None, keep: Sequence[str | None], translator: Translator) -> Iterator[LineHandler]:
     """For attention_out: JSON lines, a figure, or nothing."""
     if name is None:
         yield lambda first, lines, translations: None
@@ -146,7 +149,7 @@ def attention_writer(name: str | None, translator: Translator) -> Iterator[LineH
     if Path(name).suffix in FIGURE_SUFFIXES:
         yield partial(draw_first_line, name, translator)
         return
-    with open_output(name) as write:
+    with open_output(name, keep) as write:
 
         def write_attention(first: int, lines: Sequence[str], translations: Sequence[str]) -> None:
             for number, (line, translation) in enumerate(zip(lines, translations, strict=True), first):
@@ -182,7 +185,7 @@ def draw_first_line(
     if first <= 2 < first + len(lines):
         say(f"attention_out: {name} shows line 1 alone; attention_out=FILE.jsonl writes the weights of all")
     if first == 1:
-        from nmt.study.attention_maps import draw_attention  # matplotlib takes a second to import
+        from nmt.study.attention_maps import draw_attention  # Altair takes a second to import
 
         attention = translator.attention(lines[0], translations[0])
         if attention is not None:
@@ -190,7 +193,9 @@ def draw_first_line(
 
 
 @contextmanager
-def alignment_writer(name: str | None, settings: AlignmentSettings, translator: Translator) -> Iterator[LineHandler]:
+def alignment_writer(
+    name: str | None, keep: Sequence[str | None], settings: AlignmentSettings, translator: Translator
+) -> Iterator[LineHandler]:
     """For alignment_out: the links between the words of each line and those of its translation."""
     if name is None:
         yield lambda first, lines, translations: None
@@ -200,7 +205,7 @@ def alignment_writer(name: str | None, settings: AlignmentSettings, translator: 
         raise UserError("alignment_out: this system has no attention, so there are no alignments to write")
     layer = layer_index(settings, shape)
     left_out = 0
-    with open_output(name) as write:
+    with open_output(name, keep) as write:
 
         def write_alignments(first: int, lines: Sequence[str], translations: Sequence[str]) -> None:
             nonlocal left_out

@@ -7,7 +7,7 @@ import argparse
 import sys
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
@@ -18,16 +18,18 @@ from omegaconf import OmegaConf
 from nmt.benchmark import benchmark_setup
 from nmt.benchmarks import BenchmarkReport, BenchmarkSetup, markdown_table
 from nmt.benchmarks.training_speed import EPOCH, timed_updates
-from nmt.cli import conf_dir, readable_override
+from nmt.cli import readable_override
 from nmt.data.batch_plan import BatchPlan
 from nmt.data.batching import Batches, collate
 from nmt.data.encoded_pairs import EncodedPairs
 from nmt.data.preparation.prepared_corpus import PreparedCorpus
-from nmt.errors import UserError, require_whole
+from nmt.errors import ConfigError, UserError
 from nmt.evaluation.stored import require_writable
 from nmt.loading import count_parameters
 from nmt.progress import say
+from nmt.schema import check, conf_dir
 from nmt.training.loop import TrainState
+from nmt.training_settings import TrainConfig
 
 
 @dataclass(frozen=True)
@@ -70,16 +72,18 @@ class LoadingBenchmark:
     updates: int
 
     def __post_init__(self) -> None:
-        for budget in self.tokens:
-            require_whole("--tokens", budget)
-        require_whole("--updates", self.updates)
+        for flag, number in (*(("--tokens", budget) for budget in self.tokens), ("--updates", self.updates)):
+            if number < 1:
+                raise ConfigError(f"{flag}={number}: give a whole number, 1 or more")
 
     def run(self, setup: BenchmarkSetup) -> BenchmarkReport:
         prepared = setup.prepare()
         rows, parameters = [], 0
         for tokens in self.tokens:
             setup.say(f"loading: {tokens:,} tokens a batch")
-            state = setup.make_state(prepared, Batches(prepared.train, replace(setup.batching, tokens=tokens)))
+            state = setup.make_state(
+                prepared, Batches(prepared.train, setup.batching.model_copy(update={"tokens": tokens}))
+            )
             parameters = count_parameters(state.model)
             rows.append(self._measure(state, prepared, setup))
             setup.say(f"loading: {self.updates} updates of {rows[-1].update_seconds:.3f} s")
@@ -140,7 +144,7 @@ def main() -> None:
     parser.add_argument("--output", type=Path, help="a file for the numbers, as JSON; Markdown beside it")
     options = parser.parse_args()
     overrides = ["experiment=transformer", *map(readable_override, options.settings)]
-    with initialize_config_dir(conf_dir(), version_base="1.3"):
+    with initialize_config_dir(str(conf_dir()), version_base="1.3"):
         cfg = compose("train", overrides, return_hydra_config=True)
     choices = cfg.hydra.runtime.choices
     settings = OmegaConf.masked_copy(cfg, [str(key) for key in cfg if key != "hydra"])
@@ -148,7 +152,7 @@ def main() -> None:
     if options.output:
         require_writable(options.output.parent)
     benchmark = LoadingBenchmark(options.tokens, options.updates)
-    setup = benchmark_setup(config)
+    setup = benchmark_setup(check(TrainConfig, config), config)
     report = benchmark.run(setup)
     print(report.markdown(), end="", flush=True)
     if options.output:

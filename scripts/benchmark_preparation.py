@@ -23,7 +23,7 @@ from typing import NamedTuple
 import psutil
 
 from nmt.benchmarks import BenchmarkReport, markdown_table
-from nmt.errors import UserError, require_whole
+from nmt.errors import ConfigError, UserError
 from nmt.evaluation.stored import require_writable
 from nmt.progress import say
 
@@ -77,7 +77,8 @@ class PreparationBenchmark:
 
     def __post_init__(self) -> None:
         for number in self.pairs:
-            require_whole("--pairs", number)
+            if number < 1:
+                raise ConfigError(f"--pairs={number}: give a whole number, 1 or more")
 
     def run(self) -> BenchmarkReport:
         rows = []

@@ -6,6 +6,7 @@ text, to outputs/reference/distortions/; docs/measuring.md shows both.
 """
 
 import sys
+import warnings
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -18,16 +19,20 @@ from nmt.evaluation.bootstrap import bleu_of_sums, percentile_interval, resample
 from nmt.evaluation.by_length import MIN_SENTENCES, bins_of_ten, source_length
 from nmt.evaluation.metrics import CORRECT, HYPOTHESIS, REFERENCE, TOTAL, statistics
 from nmt.evaluation.stored import to_json
+from nmt.files import write_whole
 from nmt.settings import BootstrapSettings
-from nmt.study.figures import COLOURS, FAINT, MARKERS, plot_settings, save_figure
+from nmt.study.figures import COLOURS, FAINT, INK
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
 
 OUTPUT = Path(__file__).resolve().parent.parent / "outputs" / "reference" / "distortions"
 SET = "newstest2021.de-en"
 BINS = bins_of_ten(40)
 AXES = ("source", "reference", "output")
+MARKERS = ("o", "s", "^", "D")
+DPI, MAX_PIXELS = 200, 8_000  # a side
 TITLES = ("output tokens / reference tokens", "corpus BLEU", "by source: two kinds of BLEU")
 
 
@@ -43,7 +48,7 @@ def measure_distortions(
     sources: Sequence[str], references: Sequence[str], outputs: Mapping[str, Sequence[str]]
 ) -> dict[str, Any]:
     """A row a bin for each axis, and how many outputs change bin with it."""
-    rows = np.stack([statistics(texts, [references], ter=False).bleu for texts in outputs.values()])
+    rows = np.stack([statistics(texts, [references]).bleu for texts in outputs.values()])
     of_source = np.array([source_length(line) for line in sources])
     lengths = {
         "source": np.broadcast_to(of_source, rows.shape[:2]),
@@ -117,6 +122,31 @@ def markdown(results: Mapping[str, Any]) -> str:
         f"- A bin of under {MIN_SENTENCES} sentences only describes.",
     ]
     return "\n".join(table) + "\n\n" + "\n".join(notes) + "\n"
+
+
+def save_figure(figure: "Figure", path: Path) -> None:
+    """Writes the figure whole, as path's suffix says, without a time stamp; 200 dpi, fewer where it is huge."""
+    stamp: dict[str, dict[str, str | None]] = {".svg": {"Date": None}, ".pdf": {"CreationDate": None}}
+    dpi = min(DPI, MAX_PIXELS / max(figure.get_size_inches()))
+    with warnings.catch_warnings():  # letters that no installed font has are drawn as boxes
+        warnings.filterwarnings("ignore", message="Glyph .* missing from font")
+        kind, metadata = path.suffix[1:], stamp.get(path.suffix)
+        write_whole(path, lambda to: figure.savefig(to, format=kind, dpi=dpi, metadata=metadata))
+
+
+def plot_settings() -> Any:  # matplotlib types the keys as 300 literals
+    return {
+        "font.size": 9.5,
+        "text.color": INK,
+        "axes.labelcolor": INK,
+        "axes.edgecolor": "#888888",
+        "xtick.color": INK,
+        "ytick.color": INK,
+        "text.parse_math": False,  # a name is text, whatever signs it holds
+        "svg.hashsalt": "nmt",  # the same figure, the same bytes
+        "svg.fonttype": "none",
+        "pdf.fonttype": 42,
+    }
 
 
 def draw(results: Mapping[str, Any], stem: Path) -> None:

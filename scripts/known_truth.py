@@ -10,7 +10,8 @@ from typing import Any
 
 import numpy as np
 
-from nmt.evaluation.bootstrap import bleu_interval, bleu_of_sums, resampled_sums
+from nmt.evaluation.bootstrap import bleu_interval, bleu_of_sums, block_sums, resampled_sums
+from nmt.evaluation.metrics import CORRECT, TOTAL
 from nmt.evaluation.significance import difference_of_differences, paired_tests
 from nmt.evaluation.stored import to_json
 from nmt.settings import BootstrapSettings, ResamplingSettings
@@ -91,6 +92,52 @@ def interval_of_interaction(population: Population, n: int, sets: int) -> dict[s
         held += low <= long - short <= high
         width += high - low
     return {"n": n, "test_sets": sets, "truth": long - short, "held": held / sets, "half_width": width / sets / 2}
+
+
+def interval_in_blocks(population: Population, n: int, size: int, sets: int) -> dict[str, Any]:
+    """Where sentences come in documents of `size` alike ones: how often BLEU's interval holds the truth, by sentences
+    and by blocks of that size."""
+    generator = np.random.default_rng(n)
+    truth = bleu(population.a)
+    quality = population.a[:, CORRECT].sum(axis=1) / np.maximum(1, population.a[:, TOTAL].sum(axis=1))
+    order = np.argsort(quality + generator.normal(0, quality.std(), SENTENCES))  # alike, not the same
+    documents = order[: SENTENCES // size * size].reshape(-1, size)
+    held = dict.fromkeys((None, size), 0)
+    for seed in range(sets):
+        drawn = documents[generator.integers(len(documents), size=n // size)].ravel()
+        for blocks in held:
+            settings = BootstrapSettings.defaults(seed=seed, resamples=400)
+            low, high = bleu_interval(block_sums(population.a[drawn], np.arange(len(drawn)), blocks), settings)
+            held[blocks] += low <= truth <= high
+    return {"n": n, "test_sets": sets, "by_sentence": held[None] / sets, "by_block": held[size] / sets}
+
+
+def interval_with_seeds(population: Population, n: int, seeds: int, sets: int) -> dict[str, Any]:
+    """Where trainings differ by luck: how often the interval of the difference of differences, from n short and n long
+    sentences and so many seeds, holds the mean of all trainings; and how often that of one seed, which covers the
+    sentences alone, does."""
+    generator = np.random.default_rng(n + seeds)
+    strata = [np.flatnonzero(population.lengths < SHORT), np.flatnonzero(population.lengths >= LONG)]
+
+    def trained(rows: np.ndarray) -> np.ndarray:
+        """A training that is as bad as the weak system in a share of the sentences, which is its luck."""
+        bad = generator.random((len(rows), 1)) < generator.uniform()
+        return np.where(bad, population.weak[rows], population.a[rows])
+
+    gaps = np.zeros(2)
+    for _ in range(500):
+        gaps += [bleu(trained(part)) - bleu(population.weak[part]) for part in strata]
+    truth = float(gaps[1] - gaps[0]) / 500
+    held = np.zeros(2)
+    for seed in range(sets):
+        drawn = np.concatenate([generator.choice(part, size=n) for part in strata])
+        systems = [population.weak[drawn]] * seeds, [trained(drawn) for _ in range(seeds)]
+        members, settings = (np.arange(n), np.arange(n, 2 * n)), BootstrapSettings.defaults(seed=seed, resamples=400)
+        for kind, runs in enumerate((seeds, 1)):
+            found = difference_of_differences(systems[0][:runs], systems[1][:runs], *members, settings)
+            assert found is not None
+            held[kind] += found.interval[0] <= truth <= found.interval[1]
+    return {"n": n, "seeds": seeds, "test_sets": sets, "nested": held[0] / sets, "one_seed": held[1] / sets}
 
 
 def paired_bs(a: np.ndarray, b: np.ndarray, settings: BootstrapSettings) -> float:

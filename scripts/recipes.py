@@ -58,7 +58,7 @@ def read(name: str) -> Recipe:
 
 def build(recipe: Recipe) -> Seq2Seq:
     """The model without memory for its weights."""
-    with initialize_config_dir(conf_dir(), version_base="1.3"):
+    with initialize_config_dir(str(conf_dir()), version_base="1.3"):
         config = compose("train", [f"experiment=paper/{recipe.name}"])
     source, target = recipe.vocabulary
     with torch.device("meta"):

@@ -5,11 +5,12 @@ from collections.abc import Iterator
 
 import pytest
 from hydra.core.override_parser.overrides_parser import OverridesParser
+from hydra.errors import InstantiationException
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nmt.cli import readable_override
-from nmt.errors import ConfigError
+from nmt.cli import error_line, readable_override
+from nmt.errors import ConfigError, ModelError
 
 
 def value(argument: str) -> object:
@@ -74,9 +75,36 @@ def test_an_environment_variable_is_left_for_later() -> None:
 
 def test_what_cannot_be_read_comes_back_with_the_text_to_type() -> None:
     with pytest.raises(ConfigError, match="quote the value") as caught:
-        readable_override("data.name=l'été (2)")
+        readable_override("+model.note=l'été (2)")
     suggestion = shlex.split(str(caught.value).split("for the shell: ")[1])[0]
     assert value(suggestion) == "l'été (2)"
+
+
+@pytest.mark.parametrize(
+    ("raised", "shown"),
+    [
+        ("heads=3 does not divide embedding_size=64", "model.heads=3 does not divide model.embedding_size=64"),
+        (
+            "attention=location: train with a larger max_pieces=..., or translate with max_src_pieces=9",
+            "attention=location: train with a larger model.attention.max_pieces=..., "
+            "or translate with max_src_pieces=9",
+        ),
+        (
+            "attention=dot: hidden_size = 2 x encoder_size if bidirectional",
+            "attention=dot: model.hidden_size = 2 x model.encoder_size if bidirectional",
+        ),
+        (
+            "attention_backend=tiled has no dropout (attention_dropout=0.1)",
+            "attention_backend=tiled has no dropout (model.attention_dropout=0.1)",
+        ),
+        ("use attention@model.attention.score=dot", "use attention@model.attention.score=dot"),
+        ("tokenizer.joint=true or tie_embeddings=target", "tokenizer.joint=true or model.tie_embeddings=target"),
+    ],
+)
+def test_a_model_error_is_shown_with_the_keys_of_its_arguments(raised: str, shown: str) -> None:
+    wrapped = InstantiationException(f"Error in call to target 'nmt.models.transformer.Transformer': {raised}")
+    wrapped.__cause__ = ModelError(raised)
+    assert error_line(ModelError(raised), "train") == error_line(wrapped, "train") == shown
 
 
 @pytest.mark.parametrize("argument", ["--help", "-m", "--cfg", "job", "~data", "experiment=rnn,luong", "+a.b=[1,2]"])

@@ -6,47 +6,54 @@ import signal
 import subprocess
 import sys
 import time
+from typing import Any
 
 import pytest
-import yaml
 from hydra import compose, initialize_config_dir
+from omegaconf import OmegaConf
 
-from nmt.cli import conf_dir
+from nmt.cli import Composed
 from nmt.compare import compare
 from nmt.errors import ConfigError
+from nmt.schema import check, conf_dir
+from nmt.settings import CompareConfig
 from nmt.study.arguments import ChildOverrides, split_arguments
 from tests.study.fakes import FAULTS, translations, write_files, write_run
 
-OWN = yaml.safe_load(open(f"{conf_dir()}/compare.yaml", encoding="utf-8"))
 EXPERIMENTS = ("rnn", "bahdanau", "luong", "transformer")
+
+
+def composed_comparison(overrides: list[str]) -> Composed:
+    values: Any = OmegaConf.to_container(compose("compare", overrides), resolve=True)
+    return Composed(check(CompareConfig, values), values, choices={}, swept=())
 
 
 def test_settings_that_compare_lacks_go_to_training_as_they_are():
     typed = ["data=text", "data.train_src=a b.en", "size=d192", "+x.y=1", "~tracker", "seeds=[1,2]", "jobs=3"]
-    mine, handed = split_arguments(typed, OWN)
+    mine, handed = split_arguments(typed)
     assert mine == ["seeds=[1,2]", "jobs=3"]
     assert handed == ChildOverrides(("data=text", "data.train_src=a b.en", "size=d192", "+x.y=1", "~tracker"))
 
 
 @pytest.mark.parametrize("typed", ["beam=1", "test.name=mine", "evaluate.test=[wmt13,wmt14/full]", "alignment.shift=1"])
 def test_settings_of_the_evaluation_go_there(typed):
-    mine, handed = split_arguments([typed], OWN)
+    mine, handed = split_arguments([typed])
     assert (mine, handed.train, handed.evaluate) == ([], (), (typed,))
 
 
 def test_parts_of_its_own_settings_stay():
     typed = ["report.text=none", "headline.long=[30,null]", "bootstrap.trials=99", "pairs=all"]
-    assert split_arguments(typed, OWN) == (typed, ChildOverrides())
+    assert split_arguments(typed) == (typed, ChildOverrides())
 
 
 def test_test_sets_by_name_are_for_training_too():
-    _, handed = split_arguments(["evaluate.test=wmt14/full", "beam=1", "test.name=x", "size=d192"], OWN)
+    _, handed = split_arguments(["evaluate.test=wmt14/full", "beam=1", "test.name=x", "size=d192"])
     assert handed.both == ("evaluate.test=wmt14/full",)
     assert handed.train == ("size=d192",)
 
 
 def test_a_folder_of_configs_goes_to_both():
-    mine, handed = split_arguments(["--config-dir", "my conf", "--cfg", "job", "model=own"], OWN)
+    mine, handed = split_arguments(["--config-dir", "my conf", "--cfg", "job", "model=own"])
     assert mine == ["--config-dir", "my conf", "--cfg", "job"]
     assert handed == ChildOverrides(("model=own",), (), ("--config-dir", "my conf"))
 
@@ -64,17 +71,17 @@ def test_a_folder_of_configs_goes_to_both():
     ],
 )
 def test_lists_need_neither_brackets_nor_quotes(typed, read):
-    assert split_arguments([typed], OWN)[0] == [read]
+    assert split_arguments([typed])[0] == [read]
 
 
 @pytest.mark.parametrize("typed", ["seed=2", "experiment=rnn", "run_dir=x"])
 def test_what_compare_sets_itself_is_refused_with_its_own_word(typed):
     with pytest.raises(ConfigError, match="here it is"):
-        split_arguments([typed], OWN)
+        split_arguments([typed])
 
 
-def test_importing_compare_costs_neither_torch_nor_matplotlib(tmp_path):
-    code = "import sys, nmt.compare; print({'torch', 'matplotlib', 'datasets', 'wandb'} & set(sys.modules))"
+def test_importing_compare_costs_neither_torch_nor_altair(tmp_path):
+    code = "import sys, nmt.compare; print({'torch', 'altair', 'datasets', 'wandb'} & set(sys.modules))"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "set()"
 
@@ -96,7 +103,7 @@ def test_existing_runs_become_tables_figures_and_a_page(tmp_path, run_program, r
     assert done.stdout.startswith("* bahdanau leads rnn by ")
     assert done.stdout.rstrip().split("\n")[-1] == "figure: side by side/bleu_by_length.png"
     folder = tmp_path / "side by side"
-    drawn = {f"{stem}.{suffix}" for stem in STEMS for suffix in ("png", "svg", "pdf")}
+    drawn = {f"{stem}.{suffix}" for stem in STEMS for suffix in ("png", "svg", "pdf", "json")}
     assert {path.name for path in folder.iterdir()} == {
         *drawn, "comparison.md", "comparison.json", "comparison.html", "tables",
     }  # fmt: skip
@@ -110,7 +117,7 @@ STEMS = ("bleu_by_length", "bleu_by_length_deciles", "learning_curves")
 
 def test_nothing_named_is_not_everything():
     with pytest.raises(ConfigError, match="runs= is empty"):
-        split_arguments(["runs=", "test.src=t.en"], OWN)
+        split_arguments(["runs=", "test.src=t.en"])
 
 
 @pytest.mark.slow
@@ -140,9 +147,12 @@ def test_any_file_name_may_stand_in_a_report_and_any_terminal_shows_it(tmp_path,
 @pytest.mark.parametrize("useless", ["beam=1", "searches=[beam=1]"])
 def test_a_search_has_no_use_where_nothing_can_be_translated_again(runs, tmp_path, monkeypatch, useless):
     monkeypatch.chdir(tmp_path)
-    mine, handed = split_arguments(["runs=runs/rnn/evaluation/test.json,t.de", useless], OWN)
-    with initialize_config_dir(conf_dir(), version_base="1.3"), pytest.raises(ConfigError, match="beam=1 has no use"):
-        compare(compose("compare", mine), handed, "")
+    mine, handed = split_arguments(["runs=runs/rnn/evaluation/test.json,t.de", useless])
+    with (
+        initialize_config_dir(str(conf_dir()), version_base="1.3"),
+        pytest.raises(ConfigError, match="beam=1 has no use"),
+    ):
+        compare(composed_comparison(mine), handed, "")
 
 
 @pytest.mark.slow
@@ -216,26 +226,26 @@ def test_different_test_sets_are_refused_in_one_line(tmp_path, run_program, runs
     [
         ("report.text=half", "all or none"),
         ("headline.long=[5,9]", "must end before"),
-        ("headline.short=[1]", "give two numbers"),
+        ("headline.short=[1]", "headline.short=.1.: give .FIRST,LAST. in words"),
         ("headline.short=[19,1]", "LAST not below it"),
-        ("headline.short=[-4,0]", "FIRST is 1 or more"),
+        ("headline.short=[-4,0]", "FIRST from 1"),
         ("headline.long=[50,40]", "LAST not below it"),
-        ("report.samples=many", "report.samples=many: give a whole number, 0 or more"),
-        ("report.explorer=-1", "report.explorer=-1: give a whole number, 0 or more"),
-        ("jobs=two", "jobs=two: give a whole number, 1 or more"),
+        ("report.samples=many", "report.samples=many: give a whole number from 0 to 10,000"),
+        ("report.explorer=-1", "report.explorer=-1: give a whole number from 0 to 100,000"),
+        ("jobs=two", "jobs=two: give a whole number from 1 to 4,096 or null"),
         ("bootstrap.trials=0", "bootstrap.trials"),
-        ("bootstrap=null", "its parts are settings"),
-        ("headline=5", "its parts are settings"),
-        ("output=[a,b]", "output=.*give one name"),
-        ("target_language=[fr,de]", "target_language=.*give one name"),
+        ("bootstrap=null", "it is a group of settings: bootstrap.resamples="),
+        ("headline=5", "it is a group of settings: headline.short="),
+        ("output=[a,b]", "output=.*give the name of a file or folder"),
+        ("target_language=[fr,de]", "target_language=.*give text or null"),
         ("equal_time=no", "equal_time=no: give true or false"),
         ("ter=maybe", "ter=maybe: give true or false"),
     ],
 )
 def test_a_setting_that_means_nothing_is_refused(wrong, said):
-    mine, handed = split_arguments([wrong], OWN)
-    with initialize_config_dir(conf_dir(), version_base="1.3"), pytest.raises(ConfigError, match=said):
-        compare(compose("compare", mine), handed, "")
+    mine, handed = split_arguments([wrong])
+    with initialize_config_dir(str(conf_dir()), version_base="1.3"), pytest.raises(ConfigError, match=said):
+        compare(composed_comparison(mine), handed, "")
 
 
 def test_a_baseline_that_is_not_there_is_refused_in_one_line(run_program, runs):

@@ -9,12 +9,15 @@ from typing import Any
 
 import pytest
 from hydra import compose, initialize_config_dir
+from omegaconf import OmegaConf
 from sacrebleu.metrics import BLEU
 
 from nmt.cli import conf_dir
 from nmt.data.test_sets import read_selection, read_test_set
 from nmt.errors import ConfigError, UserError
 from nmt.evaluate import evaluations
+from nmt.schema import check
+from nmt.settings import EvaluateConfig
 from tests.conftest import program_environment
 from tests.study.fakes import write_run
 
@@ -22,9 +25,9 @@ ROOT = Path(__file__).resolve().parent.parent
 
 
 def evaluate(*overrides: str) -> list[dict[str, Any]]:
-    with initialize_config_dir(conf_dir(), version_base="1.3"):
-        cfg = compose("evaluate", list(overrides))
-    return list(evaluations(cfg))
+    with initialize_config_dir(str(conf_dir()), version_base="1.3"):
+        values: Any = OmegaConf.to_container(compose("evaluate", list(overrides)), resolve=True)
+    return list(evaluations(check(EvaluateConfig, values), trust=()))
 
 
 @pytest.fixture(autouse=True)
@@ -101,7 +104,7 @@ def test_a_file_that_is_given_twice_counts_twice_among_references_and_pooled_set
     write(h="a b c d e\n", r="a b c d f\n", s="one\n", t="two\n")
     (twice,) = evaluate("hypotheses=h", "references=[r,r]")
     assert "nrefs:2" in twice["metrics"]["bleu"]["signature"]
-    with initialize_config_dir(conf_dir(), version_base="1.3"):
+    with initialize_config_dir(str(conf_dir()), version_base="1.3"):
         wanted = read_selection(compose("evaluate", ["test.src=[s,s]", "test.ref=[r,t]"]))
     pooled = read_test_set(wanted.name, wanted.src, wanted.ref)
     assert (pooled.sources, pooled.references) == (["one", "one"], [["a b c d f", "two"]])
@@ -198,9 +201,9 @@ def test_two_systems_with_one_name_are_not_written_over_each_other(run: Path) ->
 @pytest.mark.parametrize(
     ("setting", "said"),
     [
-        ("source=[a,b]", "source=.*give one name"),
-        ("test.name=[a,b]", "test.name=.*give one name"),
-        ("target_language=1", "target_language=1: give one name"),
+        ("source=[a,b]", "source=.*give the name of a file or folder"),
+        ("test.name=[a,b]", "test.name=.*give text or null"),
+        ("target_language=1", "target_language=1: give text or null"),
         ("ter=no", "ter=no: give true or false"),
     ],
 )

@@ -33,7 +33,7 @@ def runs(tmp_path_factory: pytest.TempPathFactory) -> Path:
     subprocess.run(["cp", "-r", "plain", "recorded"], cwd=folder, check=True)
     file = folder / "recorded" / "config.yaml"
     settings = yaml.safe_load(file.read_text(encoding="utf-8"))
-    settings["evaluate"] = {"test": ["wmt14/full", "wmt13"]}
+    settings["evaluate"] = {"valid": None, "test": ["wmt14/full", "wmt13"]}
     file.write_text(yaml.safe_dump(settings), encoding="utf-8")
     return folder
 

@@ -39,7 +39,7 @@ def test_the_script_runs_the_tests_and_the_benchmarks_whose_settings_there_are(t
     assert done.returncode == 0, done.stderr
     assert [command[1] for command in commands] == ["pytest", "nmt.benchmark", "nmt.benchmark", "nmt.benchmark"]
     for command in commands[1:]:
-        with initialize_config_dir(conf_dir(), version_base="1.3"):
+        with initialize_config_dir(str(conf_dir()), version_base="1.3"):
             cfg = compose("benchmark", command[2:])
         assert (cfg.device, cfg.precision) == ("cuda", "bf16")
         assert Path(cfg.output).parent == tmp_path / "out"

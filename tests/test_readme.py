@@ -10,7 +10,9 @@ from pathlib import Path
 import pytest
 from hydra import compose, initialize_config_dir
 
-from nmt.cli import conf_dir
+from nmt.schema import conf_dir, declared_settings
+from nmt.settings import PROGRAMS
+from scripts import settings_reference
 from scripts.readme import MARKED, PAGES, fill_tables
 from tests.conftest import program_environment
 
@@ -31,9 +33,28 @@ def test_every_picture_and_every_linked_file_exists(page: str) -> None:
         assert ((ROOT / page).parent / target).exists(), target
 
 
+def test_the_settings_page_is_what_the_script_writes() -> None:
+    assert settings_reference.PAGE.read_text(encoding="utf-8") == settings_reference.page()
+
+
+def test_the_settings_page_has_every_setting() -> None:
+    page = settings_reference.page()
+    for program in PROGRAMS.values():
+        for one in declared_settings(program):
+            is_described = one.is_section or ".parts." in one.key or f"| `{one.key}` |" in page
+            assert is_described or one.field.default == {}, one.key
+
+
+def test_every_file_that_architecture_names_exists() -> None:
+    text = (ROOT / "ARCHITECTURE.md").read_text(encoding="utf-8")
+    named = re.findall(r"`((?:nmt|conf|tests)/[\w/.]+)`", text)
+    assert len(named) > 30
+    assert [path for path in named if not (ROOT / path).exists()] == []
+
+
 def commands() -> list[list[str]]:
     text = README.replace("\\\n", " ")
-    found = re.findall(r"^(?:\S+=\S+ )*python -m nmt\.train (.*?)(?:\s+#.*)?$", text, re.MULTILINE)
+    found = re.findall(r"^(?:\S+=\S+ )*(?:nmt |python -m nmt\.)train (.*?)(?:\s+#.*)?$", text, re.MULTILINE)
     return [shlex.split(line) for line in found]
 
 
@@ -67,5 +88,5 @@ def run(command: list[str], more: list[str], folder: Path, environment: dict[str
 def test_every_training_command_composes(arguments: list[str]) -> None:
     plain = [a.split(",")[0] if a.startswith(("experiment=", "seed=")) else a for a in arguments if "=" in a]
     plain = [a for a in plain if not a.startswith("attention=cosine")]
-    with initialize_config_dir(conf_dir(), version_base="1.3"):
+    with initialize_config_dir(str(conf_dir()), version_base="1.3"):
         assert compose("train", plain).model

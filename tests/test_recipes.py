@@ -61,7 +61,7 @@ STATED = {"sutskever": (384e6, 0.01), "transformer_base": (65e6, 0.03), "transfo
 
 
 def composed(name: str) -> DictConfig:
-    with initialize_config_dir(conf_dir(), version_base="1.3"):
+    with initialize_config_dir(str(conf_dir()), version_base="1.3"):
         return compose("train", [f"experiment=paper/{name}", "data=text"])
 
 

@@ -16,7 +16,7 @@ REFERENCE = Path(__file__).resolve().parent.parent / "outputs" / "reference" / "
 
 @pytest.mark.parametrize("experiment", ["rnn", "bahdanau", "luong", "transformer"])
 def test_a_reference_runs_model_and_training_are_those_of_the_same_command_today(experiment: str) -> None:
-    with initialize_config_dir(conf_dir(), version_base="1.3"):
+    with initialize_config_dir(str(conf_dir()), version_base="1.3"):
         today = OmegaConf.to_container(compose("train", [f"experiment={experiment}"]), resolve=True)
     before = read_config(REFERENCE / experiment)
     for section in ("model", "training"):
@@ -45,7 +45,7 @@ def test_every_reference_run_states_all_settings_of_its_model_and_training(confi
     settings = read_config(config.parent)
     model = "transformer" if settings["model"]["_target_"].endswith("Transformer") else "bahdanau"
     model = "luong" if settings["model"]["_target_"].endswith("Luong") else model
-    with initialize_config_dir(conf_dir(), version_base="1.3"):
+    with initialize_config_dir(str(conf_dir()), version_base="1.3"):
         today = compose("train", [f"experiment={model}"])
     assert set(settings["model"]) == set(today.model)
     assert set(settings["training"]) == set(today.training)

@@ -1,12 +1,19 @@
-"""Wrong values of declared settings are refused in one line that says what would be right."""
+"""Declarations, shipped YAML and constructors agree; a wrong value is refused in one line that says what is right."""
 
+import inspect
+import re
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
+from hydra import compose, initialize_config_dir
+from hydra.utils import get_object
 from omegaconf import OmegaConf
 
 from nmt.errors import ConfigError
 from nmt.model_settings import (
+    ATTENTIONS,
+    MODELS,
     AdditiveSettings,
     BahdanauSettings,
     LocalSettings,
@@ -15,8 +22,17 @@ from nmt.model_settings import (
     RandomSettings,
     TransformerSettings,
 )
-from nmt.schema import Settings, check
-from nmt.training_settings import HalvingSettings, ScheduleSettings
+from nmt.schema import Component, Settings, check, conf_dir, declared_settings, properties
+from nmt.settings import PROGRAMS, SUITES
+from nmt.training_settings import (
+    CORPORA,
+    OPTIMIZERS,
+    SCHEDULES,
+    TRACKERS,
+    HalvingSettings,
+    ScheduleSettings,
+    TrainingSettings,
+)
 from tests.models.tiny import composed
 
 POSITIVE = r"give a whole number from 1 to [\d,]+$"
@@ -95,6 +111,24 @@ def test_settings_of_a_schedule_have_bounds(
     refuse(declared, "schedule", f"experiment=rnn schedule={schedule}", {key: value}, rf"^{key}={value}: {expected}")
 
 
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({}, r"give a budget: training\.max_updates, training\.max_epochs or training\.max_minutes$"),
+        ({"max_updates": 0}, r"training\.max_updates=0: give a whole number, 1 or more or null$"),
+        ({"max_epochs": -1}, r"training\.max_epochs=-1: give a number"),
+        ({"max_updates": 1, "accumulate": 0}, rf"training\.accumulate=0: {POSITIVE}"),
+        ({"max_updates": 1, "label_smoothing": 1.0}, r"training\.label_smoothing=1\.0: give a number"),
+        ({"max_updates": 1, "monitor": "loss"}, r"training\.monitor=loss: give bleu or nll$"),
+        ({"max_updates": 1, "mean_over": "words"}, r"training\.mean_over=words: give pieces or sentences$"),
+    ],
+)
+def test_a_training_needs_a_budget_and_values_within_bounds(changes: dict[str, object], message: str) -> None:
+    values = configured("training", "experiment=rnn training.max_updates=null training.max_epochs=null")
+    with pytest.raises(ConfigError, match=f"^{message}"):
+        check(TrainingSettings, values | changes, "training.")
+
+
 def test_the_error_names_the_setting_with_its_section() -> None:
     values = configured("model", "experiment=luong attention=local_p")
     values["attention"]["window"] = 0
@@ -106,3 +140,73 @@ def test_an_unknown_setting_is_refused_with_the_nearest_one() -> None:
     values = configured("model", "experiment=luong")
     with pytest.raises(ConfigError, match=r"^there is no setting model\.layer here; did you mean model\.layers\?$"):
         check(LuongSettings, values | {"layer": 2}, "model.")
+
+
+GROUPS = {  # of a program, as they are overridden
+    "prepare": ["data", "cleaning"],
+    "train": ["experiment", "data", "model", "attention", "optimizer", "schedule", "tracker", "size", "cleaning"],
+    "evaluate": ["search"],
+    "translate": ["search"],
+    "compare": [],
+    "benchmark": ["suite", "experiment"],
+}
+NEEDED = {"train": {"experiment": "luong"}, "translate": {"checkpoint": "run"}}
+CLASSES = MODELS | ATTENTIONS | CORPORA | OPTIMIZERS | SCHEDULES | TRACKERS | SUITES
+SUPPLIED = {  # by the code that builds the object, never by the configuration
+    **{name: {"src_vocab_size", "tgt_vocab_size", "pad_id"} for name in MODELS},
+    **{name: {"encoder_size", "query_size"} for name in ATTENTIONS},
+    **{name: {"total_updates"} for name in SCHEDULES},
+}
+
+
+def configurations(program: str) -> Iterator[tuple[str, dict[str, Any]]]:
+    """The settings of a program by default, and with each choice of each of its groups."""
+    choices = [("", "")]
+    for group in GROUPS[program]:
+        folder = conf_dir() / group
+        choices += [(group, path.relative_to(folder).with_suffix("").as_posix()) for path in folder.rglob("*.yaml")]
+    with initialize_config_dir(str(conf_dir()), version_base="1.3"):
+        for group, name in choices:
+            given = NEEDED.get(program, {}) | ({group: name} if group else {})
+            if name in ("transformer", "multihead"):
+                given |= {"experiment": "transformer", "attention": "multihead"}
+            config = compose(program, [f"{key}={value}" for key, value in given.items()])
+            values: Any = OmegaConf.to_container(config, resolve=True)
+            yield f"{group}={name}", values
+
+
+def without_hydras_keys(values: Any) -> Any:
+    """Less _target_, _partial_ and _convert_."""
+    if isinstance(values, dict):
+        return {key: without_hydras_keys(value) for key, value in values.items() if not key.startswith("_")}
+    return values
+
+
+@pytest.mark.parametrize("program", PROGRAMS)
+def test_every_choice_of_every_group_composes_the_declared_settings_and_no_other(program: str) -> None:
+    for choice, values in configurations(program):
+        read = check(PROGRAMS[program], values).model_dump(by_alias=True)
+        if "attention_backend" in read and "attention_backend" not in values:
+            assert read.pop("attention_backend") is None  # a setting of attention=multihead alone
+        assert without_hydras_keys(read) == without_hydras_keys(values), choice
+
+
+def test_every_declared_class_is_a_choice_and_every_choice_is_declared() -> None:
+    shipped = "\n".join(path.read_text(encoding="utf-8") for path in conf_dir().rglob("*.yaml"))
+    assert set(re.findall(r"^ *_target_: (\S+)$", shipped, re.MULTILINE)) == set(CLASSES)
+
+
+@pytest.mark.parametrize(("name", "declared"), CLASSES.items(), ids=CLASSES)
+def test_a_declared_class_has_the_arguments_of_its_constructor(name: str, declared: type[Component]) -> None:
+    arguments = set(inspect.signature(get_object(name)).parameters)
+    settings = {key for key in properties(declared) if not key.startswith("_")}
+    if name.startswith("torch."):  # which has more, each with a default
+        assert settings < arguments
+    else:
+        assert settings == arguments - SUPPLIED.get(name, set())
+
+
+@pytest.mark.parametrize("program", PROGRAMS)
+def test_every_setting_has_a_meaning(program: str) -> None:
+    for setting in declared_settings(PROGRAMS[program]):
+        assert setting.field.description, setting.key

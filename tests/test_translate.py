@@ -8,15 +8,18 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+from typing import Any
 
 import pytest
-from omegaconf import DictConfig, OmegaConf
+from hydra import compose, initialize_config_dir
+from omegaconf import OmegaConf
 
 import nmt.loading
+from nmt.cli import composed
 from nmt.decoding.line_io import open_output
 from nmt.errors import ConfigError, UserError
-from nmt.settings import SearchSettings
-from nmt.translate import load_translator, search_settings
+from nmt.schema import check, declared_settings
+from nmt.settings import SearchSettings, TranslateConfig
 from tests.conftest import ROOT, RunProgram, program_environment
 
 CONF = ROOT / "conf"
@@ -137,26 +140,24 @@ def test_a_missing_input_is_one_clear_line_and_leaves_nothing(translate, tmp_pat
     assert list(tmp_path.iterdir()) == []
 
 
-def shipped() -> DictConfig:
-    return OmegaConf.merge(OmegaConf.load(CONF / "search/beam.yaml"), OmegaConf.load(CONF / "translate.yaml"))  # type: ignore[return-value]
-
-
-def configured(run: Path, **values: object) -> DictConfig:
-    return OmegaConf.merge(shipped(), {"checkpoint": str(run)}, values)  # type: ignore[return-value]
+def configured(run: Path, **changes: object) -> TranslateConfig:
+    with initialize_config_dir(str(CONF), version_base="1.3"):
+        values: Any = OmegaConf.to_container(compose("translate", [f"checkpoint={run}"]))
+    return check(TranslateConfig, values | changes)
 
 
 @pytest.mark.parametrize("wrong", [{"beam": 0}, {"n_best": 0}, {"beam": "many"}, {"batch": 0}, {"length_penalty": -1}])
 def test_a_search_that_cannot_work_is_refused_by_its_key(run, wrong):
     [(key, value)] = wrong.items()
     with pytest.raises(ConfigError, match=f"{key}={value}"):
-        search_settings(configured(run, **wrong))
+        configured(run, **wrong)
 
 
 @pytest.mark.parametrize("wrong", [{"threads": "many"}, {"threads": 0}, {"max_src_pieces": 0}, {"device": "tpu"}])
 def test_a_setting_that_cannot_work_is_refused_by_its_key(run, wrong):
     [(key, value)] = wrong.items()
     with pytest.raises(ConfigError, match=f"{key}={value}"):
-        load_translator(configured(run, **wrong))
+        configured(run, **wrong)
 
 
 def test_an_output_that_cannot_be_written_is_refused_by_its_name(tmp_path):
@@ -171,14 +172,18 @@ def test_an_output_that_is_no_ordinary_file_is_written_as_it_is():
 
 
 def test_without_a_checkpoint_it_says_what_is_missing():
-    with pytest.raises(ConfigError, match="checkpoint=RUN is needed"):
-        load_translator(OmegaConf.load(CONF / "translate.yaml"))  # type: ignore[arg-type]
+    with (
+        initialize_config_dir(str(CONF), version_base="1.3"),
+        pytest.raises(ConfigError, match=r"checkpoint=\.\.\. is needed"),
+    ):
+        composed("translate", compose("translate"))
 
 
 @pytest.mark.slow
 def test_help_names_every_setting(run_program):
-    explained = run_program("translate", "--help").stdout.split("Settings:")[0]
-    missing = [key for key in shipped() if key not in ("defaults", "hydra") and str(key) not in explained]
+    explained = run_program("translate", "--help").stdout
+    keys = [setting.key for setting in declared_settings(TranslateConfig) if not setting.is_section]
+    missing = [key for key in keys if f"\n  {key}=" not in explained]
     assert missing == []
 
 

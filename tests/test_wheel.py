@@ -18,7 +18,7 @@ MY_ATTENTION = '''
 import torch
 from torch import Tensor, nn
 
-from nmt.models.attention import Attention, Memory, look
+from nmt.models.attention import Attention, Memory, attend_softmax
 
 
 class Bilinear(Attention):
@@ -34,7 +34,7 @@ class Bilinear(Attention):
         return self.Q(states)
 
     def forward(self, query: Tensor, memory: Memory) -> tuple[Tensor, Tensor]:
-        return look(torch.matmul(self.P(query), memory.keys.mT), memory)
+        return attend_softmax(torch.matmul(self.P(query), memory.keys.mT), memory)
 '''
 MY_YAML = """
 # @package model.attention
@@ -76,7 +76,7 @@ def installed(tmp_path_factory: pytest.TempPathFactory) -> Installed:
     call(sys.executable, "-m", "venv", venv)
     python = venv / ("Scripts/python.exe" if os.name == "nt" else "bin/python")
     call(python, "-m", "pip", "install", "--no-deps", "--no-index", wheel)
-    # After the wheel, or pip would find this environment's nmt and take it for the one asked for.
+    # After the wheel, or pip would find this environment's package and take it for the one asked for.
     own = call(python, "-c", "import sysconfig; print(sysconfig.get_path('purelib'))").strip()
     libraries = {sysconfig.get_path("purelib"), sysconfig.get_path("platlib")}
     (Path(own) / "borrowed.pth").write_text("\n".join(sorted(libraries)) + "\n")
@@ -91,7 +91,7 @@ def call(*command: object) -> str:
 
 def test_the_wheel_holds_the_package_and_its_configuration_and_nothing_else(installed: Installed) -> None:
     names = zipfile.ZipFile(installed.wheel).namelist()
-    assert {name.split("/")[0] for name in names} == {"nmt", "nmt-0.1.0.dist-info"}
+    assert {name.split("/")[0] for name in names} == {"nmt", "nmt_attention-0.1.0.dist-info"}
     shipped = {name.removeprefix("nmt/") for name in names if name.startswith("nmt/conf/")}
     assert shipped == {path.relative_to(ROOT).as_posix() for path in (ROOT / "conf").rglob("*.yaml")}
 
@@ -105,14 +105,23 @@ def test_the_source_archive_holds_the_tests_and_the_pins(installed: Installed) -
 
 def test_training_and_translating_use_the_wheels_own_configuration(installed: Installed) -> None:
     installed.run("-m", "nmt.train", "experiment=bahdanau", "training.max_updates=20", "run_dir=run")
+    assert '"nmt-attention": "0.1.0"' in (installed.folder / "run" / "status.json").read_text(encoding="utf-8")
     translated = installed.run("-m", "nmt.translate", "checkpoint=run", stdin="the old dog sleeps\n")
     assert translated.count("\n") == 1
 
     package = Path(installed.run("-c", "import nmt; print(nmt.__file__)").strip()).parent
     assert ROOT not in package.parents
-    with (package / "conf" / "train.yaml").open("a") as shipped:
-        shipped.write("\nread_from_the_wheel: true\n")
-    assert "read_from_the_wheel: true" in installed.run("-m", "nmt.train", "experiment=bahdanau", "--cfg", "job")
+    shipped = package / "conf" / "train.yaml"
+    shipped.write_text(shipped.read_text(encoding="utf-8").replace("\nseed: 1\n", "\nseed: 77\n"), encoding="utf-8")
+    assert "seed: 77\n" in installed.run("-m", "nmt.train", "experiment=bahdanau", "--cfg", "job")
+
+
+def test_the_command_stands_beside_the_wheels_python(installed: Installed) -> None:
+    command = installed.python.with_name("nmt.exe" if os.name == "nt" else "nmt")
+    done = subprocess.run([command, "--version"], cwd=installed.folder, capture_output=True, text=True)
+    assert done.stdout == "nmt-attention 0.1.0\n"
+    done = subprocess.run([command, "train", "--help"], cwd=installed.folder, capture_output=True, text=True)
+    assert "training.max_updates=" in done.stdout
 
 
 def test_a_users_own_attention_is_one_class_and_one_file(installed: Installed) -> None:
@@ -121,7 +130,9 @@ def test_a_users_own_attention_is_one_class_and_one_file(installed: Installed) -
     (installed.folder / "my_conf" / "attention" / "mine.yaml").write_text(MY_YAML)
     own = ["--config-dir", "my_conf", "attention=mine", "run_dir=own", "training.max_updates=20"]
     installed.run("-m", "nmt.train", *own, "experiment=bahdanau", "data.train_pairs=1000")
-    translated = installed.run("-m", "nmt.translate", "checkpoint=own", stdin="the old dog sleeps\na bird\n")
+    translated = installed.run(
+        "-m", "nmt.translate", "checkpoint=own", "trust=my_attention", stdin="the old dog sleeps\na bird\n"
+    )
     assert translated.count("\n") == 2
 
 
@@ -134,4 +145,4 @@ def test_a_comparison_from_the_wheel_has_its_page_whole(installed: Installed) ->
     assert "B - A" in installed.run("-m", "nmt.compare", *files, *few)
     page = (installed.folder / "cmp" / "comparison.html").read_text(encoding="utf-8")
     assert "@media (prefers-color-scheme" in page  # the style sheet
-    assert page.count("<script>") == 1  # the charts' own; nothing is to be explored here
+    assert page.count("<script>") == 2  # Vega and the figures; nothing is to be explored here

@@ -17,7 +17,7 @@ from nmt.errors import ConfigError
 from nmt.models.backends import Kernels, available_backends
 from nmt.models.backends.masks import AttentionMask
 from nmt.models.backends.packing import PackedBatch
-from nmt.study.figures import FAINT, plot_settings, save_figure, style_of
+from nmt.study.figures import COLOURS, FONT, Chart, save_chart
 from nmt.training.loop import precision_dtype
 
 BASELINE = "explicit"
@@ -308,38 +308,26 @@ def slope(points: Sequence[Measurement], value: Callable[[Measurement], float]) 
 
 def draw_attention_speed(measurements: Measurements, title: str, path: Path) -> None:
     """Logarithmic axes: a column for each case, times above, memory below, a line for each backend."""
-    import matplotlib
-    from matplotlib.figure import Figure
+    import altair as alt
 
-    with matplotlib.rc_context(plot_settings()):
-        names = measurements.names()
-        figure = Figure(figsize=(3.1 * len(CASES), 6.4), layout="constrained")
-        axes = figure.subplots(2, len(CASES), sharex=True, sharey="row", squeeze=False)
-        kinds: list[tuple[str, Callable[[Measurement], float]]] = [
-            ("milliseconds", lambda point: 1e3 * measurements.environment.seconds(point)),
-            ("MiB at the peak", lambda point: point.peak_bytes / 2**20),
+    kinds: list[tuple[str, Callable[[Measurement], float]]] = [
+        ("milliseconds", lambda point: 1e3 * measurements.environment.seconds(point)),
+        ("MiB at the peak", lambda point: point.peak_bytes / 2**20),
+    ]
+    names = measurements.names()
+    colours = alt.Scale(domain=names, range=list(COLOURS[: len(names)]))
+
+    def panel(case: AttentionCase, unit: str, height: Callable[[Measurement], float]) -> Chart:
+        rows = [
+            {"backend": name, "n": point.n, "value": height(point)}
+            for name in names
+            for point in measurements.of(case, name)
         ]
-        for column, case in enumerate(CASES):
-            for row, (unit, height) in enumerate(kinds):
-                panel = axes[row, column]
-                for index, name in enumerate(names):
-                    style, points = style_of(index, len(names)), measurements.of(case, name)
-                    ns, heights = [point.n for point in points], [height(point) for point in points]
-                    panel.plot(ns, heights, color=style.colour, marker=style.marker, markersize=4, label=name)
-                panel.set_xscale("log", base=2)
-                panel.set_yscale("log")
-                for axis in (panel.xaxis, panel.yaxis):
-                    axis.set_major_formatter(lambda value, _: f"{value:,g}")
-                panel.grid(color=FAINT, linewidth=0.8)
-                panel.spines[["top", "right"]].set_visible(False)
-                if column == 0:
-                    panel.set_ylabel(unit)
-            axes[0, column].set_title(str(case), fontsize=9.5)
-            axes[1, column].set_xlabel("positions")
-            axes[1, column].tick_params(axis="x", labelrotation=45)
-        figure.legend(
-            *axes[0, 0].get_legend_handles_labels(), loc="outside lower center", ncols=len(names), frameon=False
-        )
-        figure.suptitle(f"Attention by length: {title}", fontweight="bold")
-        path.parent.mkdir(parents=True, exist_ok=True)
-        save_figure(figure, path)
+        x = alt.X("n:Q", scale=alt.Scale(type="log", base=2), title="positions", axis=alt.Axis(format=",", tickCount=5))
+        y = alt.Y("value:Q", scale=alt.Scale(type="log"), title=unit, axis=alt.Axis(format=",", tickCount=5))
+        chart = alt.Chart(alt.InlineData(rows), title=str(case)).mark_line(point=True)
+        return chart.encode(x=x, y=y, color=alt.Color("backend:N", scale=colours)).properties(width=190, height=190)
+
+    rows = [alt.hconcat(*(panel(case, *kind) for case in CASES)).resolve_scale(y="shared") for kind in kinds]
+    path.parent.mkdir(parents=True, exist_ok=True)
+    save_chart(alt.vconcat(*rows).properties(title=f"Attention by length: {title}").configure(font=FONT), path)

@@ -67,13 +67,14 @@ class TrainingSpeed:
         plan = state.batches.plan(EPOCH)
         accumulate = setup.training.accumulate
         timed = [i % len(plan) for i in range(accumulate, accumulate * (self.updates + 1))]  # the first update warms up
-        batches = [collate(prepared.train, plan[index]) for index in timed]
-        pairs = sum(len(batch.src) for batch in batches)
-        source = sum(int(batch.src_lengths.sum()) for batch in batches) / pairs
-        target = sum(int(batch.tgt_lengths.sum()) for batch in batches) / pairs
+        batches = (collate(prepared.train, plan[index]) for index in timed)
+        sizes = [(len(batch.src), int(batch.src_lengths.sum()), int(batch.tgt_lengths.sum())) for batch in batches]
+        pairs = sum(size[0] for size in sizes)
+        source, target = (sum(size[side] for size in sizes) / pairs for side in (1, 2))
 
         setup.say(f"training: {self.warm_up} updates to warm up, {self.updates} timed")
-        timed_updates(state, setup.training, self.warm_up)
+        if self.warm_up:
+            timed_updates(state, setup.training, self.warm_up)
         seconds = timed_updates(state, setup.training, self.updates).seconds
         pairs_per_update = pairs / self.updates
         pair_flops = flops_per_pair(state, setup.training, round(source), round(target))

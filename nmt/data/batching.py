@@ -72,6 +72,12 @@ class Batch(NamedTuple):
     def to(self, device: str) -> "Batch":
         return Batch(*(tensor.to(device, non_blocking=True) for tensor in self))
 
+    def halves(self) -> list["Batch"]:
+        """The first and the second half of its sentences, or itself where it has one."""
+        middle = (len(self.src) + 1) // 2
+        parts = [Batch(*(tensor[part] for tensor in self)) for part in (slice(middle), slice(middle, None))]
+        return [part for part in parts if len(part.src)]
+
     def pinned(self) -> "Batch":
         """In page-locked memory, which a CUDA device copies asynchronously."""
         return Batch(*(tensor.pin_memory() for tensor in self))

@@ -18,6 +18,7 @@ import torch
 from torch import Tensor
 
 from nmt.data.tokenizer import BOS, EOS, PAD, UNK
+from nmt.errors import ConfigError
 from nmt.models.seq2seq import Seq2Seq, reorder
 from nmt.settings import SearchSettings
 
@@ -120,6 +121,8 @@ def search(
     Candidates with one `dedup_key` count as one, so a search may end with fewer than n_best of them. `fill` then adds
     hypotheses that could have ended earlier, though not well enough to stay in the beam.
     """
+    if settings.n_best > settings.beam:
+        raise ConfigError(f"n_best={settings.n_best} needs beam={settings.n_best} or more, not {settings.beam}")
     lengths = (src != PAD).sum(dim=1).tolist()
     max_lengths = torch.tensor([settings.max_length(length - 1) for length in lengths], device=src.device)
     distinct_lengths = set(max_lengths.tolist())

@@ -5,6 +5,7 @@ Shift 0 aligns a piece by the attention that predicts it, shift 1 by the attenti
 """
 
 from collections.abc import Iterator, Sequence
+from itertools import product
 from typing import NamedTuple
 
 import numpy as np
@@ -39,6 +40,14 @@ class AttentionShape(NamedTuple):
         each = [f"layer {layer}, {heads}".removesuffix(", ") for layer in range(1, self.layers + 1)]
         return [*each, f"mean of layers{' and heads' if heads else ''}"]
 
+    @property
+    def head_names(self) -> list[str]:
+        """The single heads, numbered after those maps; none where a layer has one."""
+        if self.heads == 1:
+            return []
+        pairs = product(range(1, self.layers + 1), range(1, self.heads + 1))
+        return [f"layer {layer}, head {head}" for layer, head in pairs]
+
 
 class ForcedAlignments(NamedTuple):
     """For each pair, layer, shift and target word the source word it is aligned to, -1 where to none.
@@ -48,7 +57,7 @@ class ForcedAlignments(NamedTuple):
     """
 
     shape: AttentionShape
-    best: list[NDArray[np.int64] | None]  # each (layer names, 2, target words)
+    best: list[NDArray[np.int64] | None]  # each (layer names + head names, 2, target words)
 
     def links(self, layer: int, shift: int) -> list[Alignment]:
         """The links (source word, target word) of each pair, counted from 0; none where it is not aligned."""
@@ -111,7 +120,8 @@ def _encode_pairs(
     for index, (src, tgt) in enumerate(encoded):
         source_words, target_words = words(sources[index]), words(targets[index])
         if not (src and tgt and source_words and target_words):
-            empty[index] = np.full((len(shape.layer_names), len(SHIFTS), len(target_words)), -1)
+            maps = len(shape.layer_names) + len(shape.head_names)
+            empty[index] = np.full((maps, len(SHIFTS), len(target_words)), -1)
         elif max(len(src), len(tgt)) <= translator.max_src_pieces:
             pairs[index] = _Pair(src, tgt)
     return pairs, empty
@@ -150,9 +160,11 @@ def _forced_weights(translator: Translator, pairs: Sequence[_Pair]) -> NDArray[n
 def _best_source_words(
     weights: NDArray[np.float64], source_shares: NDArray[np.float64], target_shares: NDArray[np.float64]
 ) -> NDArray[np.int64]:
-    """One pair's weights (L, H, T + 1, S + 1) -> (layer names, 2, target words) source words, -1 for none."""
+    """One pair's weights (L, H, T + 1, S + 1) -> (layer and head names, 2, target words) source words, -1 for none."""
     layers = weights.mean(axis=1)
     maps = layers if len(layers) == 1 else np.concatenate([layers, layers.mean(axis=0, keepdims=True)])
+    if weights.shape[1] > 1:
+        maps = np.concatenate([maps, weights.reshape(-1, *weights.shape[2:])])
     rows = maps[:, :, : len(source_shares)]  # without </s>
     shifted = np.stack([rows[:, shift : shift + len(target_shares)] for shift in SHIFTS], axis=1)
     word_attention = word_weights(shifted, source_shares, target_shares)

@@ -3,7 +3,7 @@
 import os
 import sys
 import zlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import BinaryIO
@@ -51,8 +51,11 @@ def read_typed_lines(stream: BinaryIO) -> Iterator[list[bytes]]:
 
 
 @contextmanager
-def open_output(name: str | None) -> Iterator[Write]:
-    """Writes UTF-8 with \\n to standard output, or to a file that gets its name only once it is complete."""
+def open_output(name: str | None, keep: Sequence[str | None] = ()) -> Iterator[Write]:
+    """Writes UTF-8 with \\n to standard output, or to a file that gets its name only once it is complete.
+
+    UserError where it would replace one of the files to `keep`, or what another run has left unfinished.
+    """
     if name is None:
         yield line_writer(sys.stdout.buffer, "standard output")
         return

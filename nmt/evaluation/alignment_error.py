@@ -5,7 +5,8 @@ links A, sure gold links S and possible ones P, S among them      Och & Ney 2003
 """
 
 import re
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
 from nmt.data.text import read_lines, require_equal_counts
@@ -58,16 +59,74 @@ def score_alignments(alignments: Sequence[Collection[Link]], gold: Sequence[Gold
     )
 
 
-def alignment_error_by_length(
-    alignments: Sequence[Collection[Link]], gold: Sequence[GoldAlignment], lengths: Sequence[int]
-) -> list[dict[str, Any]]:
-    """The scores in each bin of source lengths, empty bins too."""
-    rows = []
+@dataclass(frozen=True)
+class AlignmentBin:
+    """The scores in a bin of source lengths."""
+
+    label: str
+    n: int
+    aer: float | None
+    precision: float | None
+    recall: float | None
+
+
+@dataclass(frozen=True)
+class AlignmentEntry:
+    """The scores of one reading of a system's attention: a layer, a head, or a mean of them, at a shift."""
+
+    system: str
+    way: str  # which layer and head
+    shift: int
+    default: bool  # its links are the ones written
+    gold: str
+    n: int
+    aer: float | None
+    precision: float | None
+    recall: float | None
+    by_length: list[AlignmentBin]
+    seeds: list[float | None] = field(default_factory=list)  # AER of each
+
+
+def alignment_entry(
+    facts: tuple[str, str, int, bool],
+    gold_name: str,
+    alignments: Sequence[Collection[Link]],
+    gold: Sequence[GoldAlignment],
+    lengths: Sequence[int],
+) -> AlignmentEntry:
+    """facts: system, way, shift, default. With the scores in each bin of source lengths, empty bins too."""
+    bins = []
     for length_bin in BINS:
         members = [index for index, length in enumerate(lengths) if length in length_bin]
         scores = score_alignments([alignments[index] for index in members], [gold[index] for index in members])
-        rows.append({"label": length_bin.label, "n": len(members), **scores._asdict()})
-    return rows
+        bins.append(AlignmentBin(length_bin.label, len(members), *scores))
+    return AlignmentEntry(*facts, gold_name, len(alignments), *score_alignments(alignments, gold), bins)
+
+
+def read_entry(values: Mapping[str, Any]) -> AlignmentEntry:
+    """An entry of TEST.alignment.json."""
+    return AlignmentEntry(**{**values, "by_length": [AlignmentBin(**row) for row in values["by_length"]]})
+
+
+def mean_entry(label: str, seeds: Sequence[AlignmentEntry]) -> AlignmentEntry:
+    """Means over the seeds of the system that is called so."""
+
+    def means(rows: Sequence[Any]) -> dict[str, Any]:
+        return {key: mean_or_none([getattr(row, key) for row in rows]) for key in AlignmentScores._fields}
+
+    bins = [replace(rows[0], **means(rows)) for rows in zip(*(entry.by_length for entry in seeds), strict=True)]
+    return replace(seeds[0], **means(seeds), system=label, by_length=bins, seeds=[entry.aer for entry in seeds])
+
+
+def mean_or_none(values: Sequence[float | None]) -> float | None:
+    """None if one of them is, or if there is none."""
+    present = [value for value in values if value is not None]
+    return sum(present) / len(present) if present and len(present) == len(values) else None
+
+
+def diagonal(source_words: int, target_words: int) -> list[Link]:
+    """Each target word with the source word at the same place in its sentence: what any aligner should beat."""
+    return [((2 * j + 1) * source_words // (2 * target_words), j) for j in range(target_words) if source_words]
 
 
 def read_alignments(

@@ -1,6 +1,7 @@
 """Attention read as word alignment: links of forced decoding against the gold links of a test set."""
 
 from collections.abc import Callable
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -8,12 +9,13 @@ from nmt.data.corpus import TestSet
 from nmt.data.text import words
 from nmt.errors import ConfigError, UserError
 from nmt.evaluation.alignment_error import (
+    AlignmentEntry,
     GoldAlignment,
-    alignment_error_by_length,
+    alignment_entry,
     all_sure,
+    diagonal,
     pharaoh_line,
     read_alignments,
-    score_alignments,
 )
 from nmt.evaluation.by_length import source_length
 from nmt.evaluation.stored import lines_sha256, read_with_lines, require_writable, to_json
@@ -33,6 +35,15 @@ def layer_index(settings: AlignmentSettings, shape: "AttentionShape") -> int:
     if settings.layer > shape.layers:
         raise ConfigError(f"alignment.layer={settings.layer}: this system attends in {shape.layers} layer(s)")
     return settings.layer - 1
+
+
+def require_layer(settings: AlignmentSettings, translator: "Translator") -> None:
+    """ConfigError, before anything is translated, for a layer that the system has not."""
+    from nmt.decoding.forced_alignment import attention_shape
+
+    shape = attention_shape(translator)
+    if shape is not None:
+        layer_index(settings, shape)
 
 
 class GoldAlignmentSet(NamedTuple):
@@ -127,32 +138,45 @@ def _align(
         "sentences": len(lines),
         "not_aligned": aligned.left_out if aligned else len(lines),
         "links_sha256": lines_sha256(lines),
-        "alignment": _scores(facts["system"], test, aligned, gold, settings) if aligned else [],
+        "alignment": [_entry_values(entry) for entry in _entries(facts["system"], test, aligned, gold, settings)]
+        if aligned
+        else [],
     }
 
 
-def _scores(
+def _entry_values(entry: AlignmentEntry) -> dict[str, Any]:
+    return {key: value for key, value in asdict(entry).items() if key != "seeds"}
+
+
+def _entries(
     system: str,
     test: TestSet,
     aligned: "ForcedAlignments",
     gold: GoldAlignmentSet,
     settings: AlignmentSettings,
-) -> list[dict[str, Any]]:
-    """An entry for each layer and shift; `default` marks the layer and shift in the settings."""
+) -> list[AlignmentEntry]:
+    """One for each layer and shift, `default` for those in the settings; and the best head of each shift."""
     lengths = [source_length(line) for line in test.sources]
     default = (layer_index(settings, aligned.shape), settings.shift)
-    entries = []
-    for layer, layer_name in enumerate(aligned.shape.layer_names):
-        for shift in (0, 1):
-            links = aligned.links(layer, shift)
-            entries.append({
-                "system": system,
-                "way": layer_name,
-                "shift": shift,
-                "default": (layer, shift) == default,
-                "gold": gold.name,
-                "n": len(links),
-                **score_alignments(links, gold.pairs)._asdict(),
-                "by_length": alignment_error_by_length(links, gold.pairs, lengths),
-            })  # fmt: skip
+
+    def entry(number: int, name: str, shift: int) -> AlignmentEntry:
+        facts = (system, name, shift, (number, shift) == default)
+        return alignment_entry(facts, gold.name, aligned.links(number, shift), gold.pairs, lengths)
+
+    layers = aligned.shape.layer_names
+    entries = [entry(layer, name, shift) for layer, name in enumerate(layers) for shift in (0, 1)]
+    for shift in (0, 1) if aligned.shape.head_names else ():
+        heads = [entry(number, name, shift) for number, name in enumerate(aligned.shape.head_names, start=len(layers))]
+        best = min(heads, key=lambda head: 1.0 if head.aer is None else head.aer)
+        entries.append(replace(best, way=f"best head: {best.way}"))
     return entries
+
+
+def diagonal_entry(test: TestSet, gold: GoldAlignmentSet) -> AlignmentEntry:
+    """The baseline: word j of the reference is linked to the source word at the same place in its sentence."""
+    links = [
+        diagonal(len(words(source)), len(words(target)))
+        for source, target in zip(test.sources, test.references[0], strict=True)
+    ]
+    lengths = [source_length(line) for line in test.sources]
+    return alignment_entry(("diagonal (baseline)", "no attention", 0, False), gold.name, links, gold.pairs, lengths)

@@ -4,7 +4,7 @@ Resamples are drawn as sacreBLEU's `--confidence` draws them, and the ends of th
 statistics, so that both programs agree for one seed. An interval does not cover the choice of training seeds.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 
@@ -19,6 +19,25 @@ MAX_CELLS = 4_000_000  # resamples x sentences held at a time
 def bleu_interval(rows: np.ndarray, settings: BootstrapSettings) -> tuple[float, float]:
     """The 95% interval of corpus BLEU from statistics (N, 10) of N >= 1 sentences."""
     return percentile_interval(bleu_of_sums(resampled_sums(rows, settings)))
+
+
+def mean_interval(seeds: Sequence[np.ndarray], settings: BootstrapSettings) -> tuple[float, float]:
+    """The same for the mean BLEU of several seeds: the same sentences are drawn for all of them."""
+    return percentile_interval(np.mean([bleu_of_sums(resampled_sums(rows, settings)) for rows in seeds], axis=0))
+
+
+def block_sums(rows: np.ndarray, positions: np.ndarray, size: int | None) -> np.ndarray:
+    """Rows (N, C) of sentences at these positions of the test set, summed over blocks of `size` neighbours: (B, C).
+
+    Sentences of one document are alike, so that fewer of them count; what is resampled is then a block. None: each
+    sentence by itself.
+    """
+    if size is None or len(rows) == 0:
+        return rows
+    blocks = np.unique(positions // size, return_inverse=True)[1]
+    sums = np.zeros((blocks.max() + 1, rows.shape[1]), dtype=rows.dtype)
+    np.add.at(sums, blocks, rows)
+    return sums
 
 
 def percentile_interval(values: np.ndarray) -> tuple[float, float]:

@@ -5,15 +5,16 @@ and vocabulary. By the length of references or outputs any system's curve would 
 """
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from functools import cache
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from sacrebleu.tokenizers.tokenizer_13a import Tokenizer13a
 
 from nmt.data.text import words
-from nmt.evaluation.bootstrap import bleu_interval
-from nmt.evaluation.metrics import Bleu, Statistics, bleu_of, chrf_of
+from nmt.evaluation.bootstrap import block_sums, mean_interval
+from nmt.evaluation.metrics import Statistics, bleu_of
 from nmt.settings import BootstrapSettings
 
 
@@ -63,45 +64,57 @@ def deciles(lengths: Sequence[int]) -> list[Bin]:
     return [Bin(low, high) for low, high in zip(edges, [*edges[1:], int(nonempty.max()) + 1], strict=True)]
 
 
-def bleu_by_length(statistics: Statistics, sources: Sequence[str], settings: BootstrapSettings) -> list[dict[str, Any]]:
-    """A row for each bin, empty ones too. Sources without words are in no bin."""
-    lengths = [source_length(source) for source in sources]
-    rows = []
-    for length_bin in BINS:
-        members = [index for index, length in enumerate(lengths) if length in length_bin]
-        rows.append(_row(length_bin, members, lengths, statistics, settings))
-    return rows
+@dataclass(frozen=True)
+class BinScore:
+    """The score of a system on some sentences: means over its seeds, with the interval over sentences.
+
+    No score where BLEU is not defined; no interval where a resample says nothing: where 4-grams are missing or no word
+    matches, and for a single sentence. One row a bin, in an evaluation and in a comparison alike.
+    """
+
+    bleu: float | None
+    interval: tuple[float, float] | None  # 95%; the same sentences are drawn for all seeds
+    seeds: list[float | None]  # BLEU of each
+    brevity_penalty: float
+    length_ratio: float | None
+    precisions: list[float]  # per cent, of 1- to 4-grams
+    hypothesis_tokens: float
+    reference_tokens: int  # of several references, the nearest in length
+    chrf: float
+    note: str  # why there is no BLEU, or why it is 0
+    metrics: dict[str, float]  # those beside BLEU and chrF2 that were asked for
 
 
-def _row(
-    length_bin: Bin, members: list[int], lengths: list[int], statistics: Statistics, settings: BootstrapSettings
-) -> dict[str, Any]:
-    row: dict[str, Any] = {
-        "low": length_bin.low,
-        "high": length_bin.high,
-        "n": len(members),
-        "source_words": sum(lengths[i] for i in members),
-    }
-    if not members:
-        nothing = ("bleu", "interval", "brevity_penalty", "length_ratio", "precisions", "chrf")
-        return {**row, **dict.fromkeys(nothing), "hypothesis_tokens": 0, "reference_tokens": 0, "note": "no sentence"}
-    rows = statistics.bleu[members]
-    result = bleu_values(bleu_of(rows), rows, settings)
-    few = f"under {MIN_SENTENCES} sentences: descriptive only" if len(members) < MIN_SENTENCES else ""
-    result["note"] = "; ".join(note for note in (result["note"], few) if note)
-    return {**row, "bleu": result.pop("score"), **result, "chrf": chrf_of(statistics.chrf[members])}
+def score_sentences(
+    seeds: Sequence[Statistics], settings: BootstrapSettings, members: np.ndarray | None = None
+) -> BinScore:
+    """The score on the sentences `members` (indices), or on all; at least one."""
+    chosen = np.arange(len(seeds[0].bleu)) if members is None else members
+    rows = [seed.subset(chosen) for seed in seeds]
+    bleus = [bleu_of(seed.bleu) for seed in rows]
+    defined = [bleu.score for bleu in bleus if bleu.defined]
+    note = next((bleu.note for bleu in bleus if bleu.note), "")
+
+    def mean(name: str) -> float:
+        return float(np.mean([getattr(bleu, name) for bleu in bleus]))
+
+    others = {name: float(np.mean([seed.score(name) for seed in rows])) for name in rows[0].others}
+    units = [block_sums(seed.bleu, chosen, settings.blocks) for seed in rows]
+    return BinScore(
+        bleu=float(np.mean(defined)) if len(defined) == len(bleus) else None,
+        interval=mean_interval(units, settings) if not note and len(units[0]) > 1 else None,
+        seeds=[bleu.score if bleu.defined else None for bleu in bleus],
+        brevity_penalty=mean("brevity_penalty"),
+        length_ratio=mean("length_ratio") if mean("reference_tokens") else None,
+        precisions=np.mean([bleu.precisions for bleu in bleus], axis=0).tolist(),
+        hypothesis_tokens=mean("hypothesis_tokens"),
+        reference_tokens=round(mean("reference_tokens")),
+        chrf=others.pop("chrf"),
+        note=note,
+        metrics=others,
+    )
 
 
-def bleu_values(bleu: Bleu, rows: np.ndarray, settings: BootstrapSettings) -> dict[str, Any]:
-    """BLEU as plain values. No score where it is not defined; no interval where a resample says nothing: where
-    4-grams are missing or no word matches, and for a single sentence."""
-    return {
-        "score": bleu.score if bleu.defined else None,
-        "interval": list(bleu_interval(rows, settings)) if not bleu.note and len(rows) > 1 else None,
-        "brevity_penalty": bleu.brevity_penalty,
-        "length_ratio": bleu.length_ratio if bleu.reference_tokens else None,
-        "precisions": bleu.precisions,
-        "hypothesis_tokens": bleu.hypothesis_tokens,
-        "reference_tokens": bleu.reference_tokens,
-        "note": bleu.note,
-    }
+def bin_members(lengths: Sequence[int], bins: Sequence[Bin]) -> list[np.ndarray]:
+    """The indices of the sentences in each bin. Sources without words have length 0 and are in none."""
+    return [np.array([n for n, length in enumerate(lengths) if length in length_bin], int) for length_bin in bins]

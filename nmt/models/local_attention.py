@@ -99,6 +99,7 @@ def score_window(score: Attention, query: Tensor, memory: Memory, centre: Tensor
     """Weights by `score` of the positions within `half_width` of each centre (B, T), for queries (B, T, D)."""
     B, T, D = query.shape
     S = memory.mask.size(1)
+    half_width = min(half_width, S)  # which reaches both ends from anywhere
     window = torch.ceil(centre.detach() - half_width)[..., None] + torch.arange(
         2 * half_width + 1, device=centre.device
     )

@@ -1,9 +1,10 @@
 """Attention of a sentence pair over words, drawn with target words down and source words across, dark where high."""
 
+import json
 import re
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,14 +13,11 @@ from nmt.data.corpus import TestSet
 from nmt.data.tokenizer import SPACE
 from nmt.data.word_alignment import word_weights
 from nmt.errors import UserError
-from nmt.study.figures import INK, save_figure
-from nmt.study.report_files import file_names
+from nmt.files import file_names
+from nmt.study.figures import FONT, INK, PAPER, SOFT, Chart, save_chart
 from nmt.study.samples import example_of
 
 if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
-
     from nmt.decoding.translator import AttentionMap, Translator
 
 Links = Sequence[tuple[int, int]]
@@ -31,8 +29,8 @@ MAX_PIECES_PER_WORD = 5.0  # more on average: a script without spaces, where pie
 MAX_PANELS = 4  # layers drawn side by side; of a deeper model only the last is shown
 BLUES = ("#FFFFFF", "#CFE1F2", "#6BAED6", "#2171B5", "#08306B")
 GOLD = "#D55E00"
-CELL, POINTS = 0.27, 9.0  # inches a word, size of its label
-MAX_SIDE = 60.0  # inches: beyond it cells and labels shrink
+CELL, POINTS = 24.0, 11.0  # pixels of a word, size of its label
+MAX_SIDE = 3600.0  # pixels, of which a PNG has two for each: beyond it cells and labels shrink
 
 
 class WordMap(NamedTuple):
@@ -94,29 +92,6 @@ class Panel(NamedTuple):
     weights: NDArray[np.float64]  # (T, S)
 
 
-class PanelLayout(NamedTuple):
-    """Inches: the margins around a row of equal panels."""
-
-    panel: tuple[float, float]  # width, height
-    panels: int
-    left: float
-    top: float
-    bottom: float
-    gap: float = 0.3
-    right: float = 0.3
-
-    @property
-    def size(self) -> tuple[float, float]:
-        width = self.left + self.panels * self.panel[0] + (self.panels - 1) * self.gap + self.right
-        return width, self.bottom + self.panel[1] + self.top
-
-    def box(self, index: int) -> tuple[float, float, float, float]:
-        """Left, bottom, width, height of a panel as parts of the whole."""
-        width, height = self.size
-        x = self.left + index * (self.panel[0] + self.gap)
-        return x / width, self.bottom / height, self.panel[0] / width, self.panel[1] / height
-
-
 def draw_attention(map: "AttentionMap", path: Path, title: str = "", gold: Links = (), note: str = "") -> Path:
     """Writes the picture of one sentence pair's attention to path (.png, .svg, .pdf); gives the path.
 
@@ -125,41 +100,56 @@ def draw_attention(map: "AttentionMap", path: Path, title: str = "", gold: Links
     a panel. gold are links (source word, target word) from 0, outlined where the words of the picture are the
     words they count. title is drawn above, note below.
     """
-    import matplotlib
-    from matplotlib.figure import Figure
+    import altair as alt
 
     merged = merge_pieces(map.source_pieces, map.target_pieces, np.asarray(map.weights, dtype=np.float64))
     panels = layer_panels(merged.weights)
     if any(source >= len(merged.source) or target >= len(merged.target) for source, target in gold):
         gold = ()  # the links count other words
-    cell = min(CELL, MAX_SIDE / max(len(merged.source) * len(panels), len(merged.target)))
-    layout = _panel_layout(merged, len(panels), cell, bool(title))
-    points = POINTS * cell / CELL
-    with matplotlib.rc_context(
-        {"font.size": points, "font.family": _fonts(), "text.parse_math": False, "svg.hashsalt": "nmt"}
-    ):
-        figure = Figure(figsize=layout.size)
-        for index, panel in enumerate(panels):
-            axes = figure.add_axes(layout.box(index))
-            _draw_panel(axes, panel.weights, gold)
-            _label(axes, merged.source, merged.target if index == 0 else [""] * len(merged.target))
-            if len(panels) > 1:
-                axes.set_xlabel(panel.title, labelpad=6, fontsize=POINTS)
-        _caption(figure, title, panels, bool(gold), note)
-        path.parent.mkdir(parents=True, exist_ok=True)
-        save_figure(figure, path)
+    parts = [
+        note,
+        panels[0].title if len(panels) == 1 else "",
+        "white 0, dark blue 1",
+        "outlined: true alignment" * bool(gold),
+    ]
+    head = alt.Title(title, subtitle="; ".join(filter(None, parts)), anchor="start", color=INK, subtitleColor=SOFT)
+    charts = [_panel(merged, panel, gold, index, len(panels)) for index, panel in enumerate(panels)]
+    chart = alt.hconcat(*charts, spacing=14).properties(title=head, background=PAPER, padding=10)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    save_chart(chart.configure(font=FONT).configure_view(stroke="#BBBBBB"), path)
     return path
 
 
-def _panel_layout(merged: WordMap, panels: int, cell: float, titled: bool) -> PanelLayout:
-    letter = 0.085 * cell / CELL  # inches, rotated or not
-    return PanelLayout(
-        panel=(max(1.6, len(merged.source) * cell), max(0.6, len(merged.target) * cell)),
-        panels=panels,
-        left=0.3 + letter * _longest(merged.target),
-        top=0.2 + letter * _longest(merged.source) + (0.3 if titled else 0.0),
-        bottom=0.45 + (0.25 if panels > 1 else 0.0),
-    )
+def _panel(map: WordMap, panel: Panel, gold: Links, index: int, panels: int) -> Chart:
+    """Source words above, target words to the left of the first panel."""
+    import altair as alt
+
+    def axis(words: Sequence[str], orient: Any, shown: bool = True) -> Any:
+        names = json.dumps(words, ensure_ascii=False)
+        angle = -90 if orient == "top" else 0
+        return alt.Axis(orient=orient, labelExpr=f"{names}[datum.value]", labelAngle=angle, labels=shown, ticks=False,
+                        domain=False, labelLimit=150, labelFontSize=points, labelColor=INK, title=None,
+                        labelOverlap=False)  # fmt: skip
+
+    cell = min(CELL, MAX_SIDE / max(len(map.source) * panels, len(map.target)))
+    points = max(1.0, POINTS * cell / CELL)
+    rows = [
+        {"source": s, "target": t, "weight": round(float(weight), 4)}
+        for t, weights in enumerate(panel.weights)
+        for s, weight in enumerate(weights)
+    ]
+    x = alt.X("source:O", axis=axis(map.source, "top"))
+    y = alt.Y("target:O", axis=axis(map.target, "left", index == 0))
+    colour = alt.Color("weight:Q", scale=alt.Scale(domain=[0, 1], range=list(BLUES), interpolate="rgb"), legend=None)
+    layers = [
+        alt.Chart(alt.InlineData(rows)).mark_rect(stroke="#E8E8E8", strokeWidth=0.6).encode(x=x, y=y, color=colour)
+    ]
+    if gold:
+        links = [{"source": source, "target": target} for source, target in gold]
+        frame = alt.Chart(alt.InlineData(links)).mark_rect(fill=None, stroke=GOLD, strokeWidth=1.6)
+        layers.append(frame.encode(x=x, y=y))
+    head = alt.Title(panel.title if panels > 1 else "", orient="bottom", fontSize=10, fontWeight="normal", color=INK)
+    return alt.layer(*layers).properties(width=alt.Step(cell), height=alt.Step(cell), title=head)
 
 
 def layer_panels(weights: NDArray[np.float64]) -> list[Panel]:
@@ -172,58 +162,6 @@ def layer_panels(weights: NDArray[np.float64]) -> list[Panel]:
     if layers > MAX_PANELS:
         return [Panel(f"last of {layers} layers{over}", mean[-1])]
     return [Panel(f"layer {layer + 1}{over}", mean[layer]) for layer in range(layers)]
-
-
-def _draw_panel(axes: "Axes", weights: NDArray[np.float64], gold: Links) -> None:
-    from matplotlib.colors import LinearSegmentedColormap
-    from matplotlib.patches import Rectangle
-
-    rows, columns = weights.shape
-    colours = LinearSegmentedColormap.from_list("attention", BLUES)
-    axes.imshow(weights, cmap=colours, vmin=0.0, vmax=1.0, aspect="auto", interpolation="nearest")
-    axes.set_xticks(np.arange(-0.5, columns), minor=True)
-    axes.set_yticks(np.arange(-0.5, rows), minor=True)
-    axes.grid(which="minor", color="#E8E8E8", linewidth=0.6)
-    axes.tick_params(which="both", length=0)
-    axes.spines[:].set_color("#BBBBBB")
-    for source, target in gold:
-        frame = Rectangle((source - 0.44, target - 0.44), 0.88, 0.88, fill=False, edgecolor=GOLD, linewidth=1.3)
-        axes.add_patch(frame)
-
-
-def _label(axes: "Axes", source: Sequence[str], target: Sequence[str]) -> None:
-    """Source words above, target words to the left."""
-    axes.xaxis.tick_top()
-    axes.set_xticks(range(len(source)), source, rotation=90, va="bottom")
-    axes.set_yticks(range(len(target)), target)
-
-
-def _caption(figure: "Figure", title: str, panels: Sequence[Panel], gold: bool, note: str) -> None:
-    width, height = figure.get_size_inches()
-    x = 0.12 / width
-    if title:
-        figure.text(x, 1 - 0.22 / height, title, fontsize=11, fontweight="bold", color=INK, va="center")
-    parts = [note] if note else []
-    if len(panels) == 1 and panels[0].title:
-        parts.append(panels[0].title)
-    parts.append("white 0, dark blue 1")
-    if gold:
-        parts.append("outlined: true alignment")
-    text = "; ".join(parts)
-    figure.text(x, 0.18 / height, text, fontsize=8, color="#555555", va="center")
-
-
-def _longest(words: Sequence[str]) -> int:
-    return min(24, max(map(len, words), default=1))
-
-
-def _fonts() -> list[str]:
-    """matplotlib's own font, then whichever installed ones reach beyond European scripts."""
-    from matplotlib import font_manager
-
-    preferred = ("Noto Sans CJK JP", "Noto Sans CJK SC", "Noto Sans", "Arial Unicode MS", "Microsoft YaHei")
-    installed = set(font_manager.get_font_names())
-    return ["DejaVu Sans", *(name for name in preferred if name in installed)]
 
 
 class AttentionPictures(NamedTuple):

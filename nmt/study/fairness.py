@@ -59,9 +59,9 @@ def _updates(systems: Sequence[System]) -> str:
 def _evaluated_at(systems: Sequence[System]) -> str:
     """Names the systems whose evaluated weights, the best in validation, are not their last."""
     earlier = {
-        system.label: sorted({int(result.evaluation["updates"]) for result in system.results})
+        system.label: sorted({int(result.evaluated_at or 0) for result in system.results})
         for system in systems
-        if any(result.evaluation["updates"] != result.updates for result in system.results)
+        if any(result.evaluated_at != result.updates for result in system.results)
     }
     return f"; the best weights in validation, which are evaluated, are of update: {_each(earlier)}" if earlier else ""
 

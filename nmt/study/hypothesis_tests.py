@@ -1,23 +1,21 @@
 """Which systems differ significantly, in which bin: two tests for each pair and bin, with Holm's correction."""
 
-from collections.abc import Sequence
-from dataclasses import replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from itertools import combinations
-from typing import Any
 
 import numpy as np
 
 from nmt.errors import ConfigError
+from nmt.evaluation.bootstrap import block_sums
 from nmt.evaluation.by_length import MIN_SENTENCES
-from nmt.evaluation.metrics import bleu_of
+from nmt.evaluation.metrics import Statistics, bleu_of
 from nmt.evaluation.significance import PairedTest, holm, paired_tests
 from nmt.settings import ResamplingSettings
 from nmt.study.length_views import LengthView
-from nmt.study.scoring import SeedStatistics
 
 ALPHA = 0.05
 RESAMPLES_PER_TEST = 40  # of a family: with 20 or fewer, no test could pass Holm's correction
-P_VALUES = ("p_bootstrap", "p_randomisation")
 WHOLE_SET = "all"  # the bin name of the whole test set
 
 
@@ -31,10 +29,44 @@ def tested_pairs(labels: Sequence[str], baseline: str, pairs: str) -> list[tuple
     return [(first, other) for other in range(len(labels)) if other != first]
 
 
+@dataclass(frozen=True)
+class PairTest:
+    """System b against system a in one bin. None where a system has no BLEU; no interval from a single sentence."""
+
+    view: str
+    bin: str
+    a: str
+    b: str
+    n: int
+    difference: float | None  # BLEU of b minus BLEU of a
+    interval: tuple[float, float] | None
+    p_bootstrap: float | None
+    p_randomisation: float | None
+    identical: bool
+    holm_bootstrap: float | None = None  # None: the bin belongs to no family
+    holm_randomisation: float | None = None
+    significant: bool = False  # both
+
+
+@dataclass(frozen=True)
+class Significance:
+    """All tests, and what they were corrected for."""
+
+    holm: str
+    resamples: int
+    trials: int
+    seed: int
+    tests: list[PairTest]
+
+
 def significance_tests(
-    statistics: dict[str, SeedStatistics], view: LengthView, baseline: str, pairs: str, settings: ResamplingSettings
-) -> dict[str, Any] | None:
-    """All tests as plain values; None where there is nothing to test.
+    statistics: Mapping[str, Sequence[Statistics]],
+    view: LengthView,
+    baseline: str,
+    pairs: str,
+    settings: ResamplingSettings,
+) -> Significance | None:
+    """All tests; None where there is nothing to test.
 
     The whole test set is a family of tests of its own; the bins of one pair are another, or those of all pairs. Bins
     of under 100 sentences are tested but belong to no family, and carry no claim. Large families get more resamples
@@ -46,51 +78,47 @@ def significance_tests(
         return None
     counted = sum(len(members) >= MIN_SENTENCES for members in view.members)
     minimum = RESAMPLES_PER_TEST * max(len(chosen), counted * (len(chosen) if pairs == "all" else 1))
-    settings = replace(settings, resamples=max(settings.resamples, minimum), trials=max(settings.trials, minimum))
+    larger = {key: max(getattr(settings, key), minimum) for key in ("resamples", "trials")}
+    settings = settings.model_copy(update=larger)
     whole = np.arange(len(view.lengths))
     parts = {WHOLE_SET: whole, **dict(zip([length_bin.label for length_bin in view.bins], view.members, strict=True))}
-    tests: list[dict[str, Any]] = []
+    tests: list[PairTest] = []
     for name, members in parts.items():
-        bin_statistics = [statistics[label].subset(members).bleu for label in labels]
-        defined = [all(bleu_of(run).defined for run in runs) for runs in bin_statistics]
+        runs = [[seed.bleu[members] for seed in statistics[label]] for label in labels]
+        defined = [all(bleu_of(rows).defined for rows in seeds) for seeds in runs]
+        units = [[block_sums(rows, members, settings.blocks) for rows in seeds] for seeds in runs]
         tests += [
-            _test_values(view.name, name, (labels[a], labels[b]), len(members), test, defined[a] and defined[b])
-            for (a, b), test in zip(chosen, paired_tests(bin_statistics, chosen, settings), strict=True)
+            _pair_test(view.name, name, (labels[a], labels[b]), len(members), test, defined[a] and defined[b])
+            for (a, b), test in zip(chosen, paired_tests(units, chosen, settings), strict=True)
         ]
-    for family in _families(tests, by_pair=pairs == "baseline"):
-        for method in ("bootstrap", "randomisation"):
-            for test, adjusted in zip(family, holm([test[f"p_{method}"] for test in family]), strict=True):
-                test[f"holm_{method}"] = adjusted
-    for test in tests:
-        both = [test.setdefault(f"holm_{method}") for method in ("bootstrap", "randomisation")]
-        test["significant"] = all(p is not None and p < ALPHA for p in both)
-    return {
-        "holm": _describe_families(counted, len(chosen), pairs),
-        "resamples": settings.resamples,
-        "trials": settings.trials,
-        "seed": settings.seed,
-        "tests": tests,
-    }
+    tests = _corrected(tests, by_pair=pairs == "baseline")
+    holm_text = _describe_families(counted, len(chosen), pairs)
+    return Significance(holm_text, settings.resamples, settings.trials, settings.seed, tests)
 
 
-def _test_values(
-    view: str, name: str, pair: tuple[str, str], n: int, test: PairedTest, defined: bool
-) -> dict[str, Any]:
-    """Plain values: None where a system has no BLEU, no interval from a single sentence."""
-    values = {"view": view, "bin": name, "a": pair[0], "b": pair[1], "n": n, **test._asdict()}
+def _pair_test(view: str, name: str, pair: tuple[str, str], n: int, test: PairedTest, defined: bool) -> PairTest:
     if not defined and not test.identical:
-        return {**values, **dict.fromkeys(("difference", "interval", *P_VALUES))}
-    return {**values, "interval": list(test.interval) if n > 1 else None}
+        return PairTest(view, name, *pair, n, None, None, None, None, identical=False)
+    ends = test.interval if n > 1 else None
+    return PairTest(view, name, *pair, n, test.difference, ends, test.p_bootstrap, test.p_randomisation, test.identical)
 
 
-def _families(tests: Sequence[dict[str, Any]], by_pair: bool) -> list[list[dict[str, Any]]]:
-    tests = [test for test in tests if test["n"] >= MIN_SENTENCES and test["difference"] is not None]
-    whole = [test for test in tests if test["bin"] == WHOLE_SET]
-    bins = [test for test in tests if test["bin"] != WHOLE_SET]
-    if not by_pair:
-        return [whole, bins]
-    pairs = dict.fromkeys((test["a"], test["b"]) for test in tests)
-    return [whole, *([test for test in bins if (test["a"], test["b"]) == pair] for pair in pairs)]
+def _corrected(tests: Sequence[PairTest], by_pair: bool) -> list[PairTest]:
+    """With Holm's correction in each family, and a star where both adjusted p values are small."""
+    families: dict[tuple[str, ...], list[int]] = {}
+    for index, test in enumerate(tests):
+        if test.n >= MIN_SENTENCES and test.difference is not None:
+            family = (WHOLE_SET,) if test.bin == WHOLE_SET else (test.a, test.b) if by_pair else ()
+            families.setdefault(family, []).append(index)
+    corrected = list(tests)
+    for members in families.values():
+        p_values = [[getattr(tests[n], f"p_{method}") for n in members] for method in ("bootstrap", "randomisation")]
+        for n, bootstrap, randomisation in zip(members, *map(holm, p_values), strict=True):
+            both = max(bootstrap, randomisation) < ALPHA
+            corrected[n] = replace(
+                tests[n], holm_bootstrap=bootstrap, holm_randomisation=randomisation, significant=both
+            )
+    return corrected
 
 
 def _describe_families(bins: int, pairs: int, tested: str) -> str:

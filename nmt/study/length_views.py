@@ -5,15 +5,16 @@ are what a model really processes (Koehn and Knowles 2017 have them as their axi
 """
 
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from itertools import islice
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
 from nmt.data.corpus import Pair
 from nmt.data.text import words
 from nmt.data.tokenizer import Tokenizer
-from nmt.evaluation.by_length import BINS, Bin, bins_of_ten, deciles, source_length
+from nmt.evaluation.by_length import BINS, Bin, bin_members, bins_of_ten, deciles, source_length
 
 WORDS, DECILES, PIECES = "words", "deciles", "pieces"
 MAX_PAIRS = 50_000  # the first ones of the training text: enough for a histogram
@@ -49,9 +50,17 @@ def length_views(sources: Sequence[str], pieces: Sequence[int] | None) -> list[L
 
 
 def length_view(name: str, lengths: Sequence[int], bins: Sequence[Bin]) -> LengthView:
-    members = [np.array([index for index, length in enumerate(lengths) if length in length_bin]) for length_bin in bins]
+    members = bin_members(lengths, bins)
     nonempty = [number for number, inside in enumerate(members) if len(inside)]
     return LengthView(name, np.array(lengths), [bins[n] for n in nonempty], [members[n] for n in nonempty])
+
+
+@dataclass(frozen=True)
+class MaxLength:
+    """Where training ends on the axis."""
+
+    at: float
+    label: str
 
 
 class TrainingLengths(NamedTuple):
@@ -65,16 +74,16 @@ class TrainingLengths(NamedTuple):
     def lengths(self, view: str) -> list[int]:
         return self.pieces if view == PIECES else self.words
 
-    def max_length_mark(self, view: str) -> dict[str, Any] | None:
+    def max_length_mark(self, view: str) -> MaxLength | None:
         """Where training ends on the axis: the limit on pieces, or else the longest source that was read.
 
         max_words counts whitespace-separated words, which are not this axis: there the longest source is marked.
         """
         longest = max(self.lengths(view), default=0)
         if view == PIECES and longest > 0.9 * self.max_pieces:
-            return {"at": self.max_pieces, "label": f"trained up to {self.max_pieces} pieces"}
+            return MaxLength(self.max_pieces, f"trained up to {self.max_pieces} pieces")
         limit = f" (max_words={self.max_words})" if view != PIECES and self.max_words is not None else ""
-        return {"at": longest, "label": f"longest in training: {longest}{limit}"} if longest else None
+        return MaxLength(longest, f"longest in training: {longest}{limit}") if longest else None
 
 
 def training_lengths(

@@ -8,7 +8,7 @@ import json
 import re
 from collections import Counter
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -17,13 +17,15 @@ import yaml
 from nmt.data.corpus import TestSet
 from nmt.data.text import read_lines, require_equal_counts
 from nmt.errors import UserError
-from nmt.evaluation.metrics import corpus_ter, tokenization
+from nmt.evaluation.alignment_error import AlignmentEntry, mean_entry, mean_or_none, read_entry
+from nmt.evaluation.metrics import tokenization
 from nmt.evaluation.stored import lines_sha256, read_stored
 from nmt.evaluation.text_checks import text_warnings
-from nmt.files import printable
+from nmt.files import printable, visible
 
-ALIGNMENT_SCORES = ("aer", "precision", "recall")
 SEED_SUFFIX = re.compile(r"-seed\d+$")
+Search = dict[str, float]  # the settings of a search by name, as nmt.evaluate records them
+Curve = list[tuple[int, float]]  # (target pieces, validation BLEU)
 
 
 class TrainingInfo(NamedTuple):
@@ -39,19 +41,25 @@ class TrainingInfo(NamedTuple):
 
 @dataclass(frozen=True)
 class Result:
-    """The translations of one run, and what is known of it."""
+    """The translations of one run, and what is known of it; None where other programs made them."""
 
-    evaluation: dict[str, Any]
-    training: TrainingInfo
+    system: str
+    run: str
     path: Path
-    run_dir: Path | None  # None for translations that no run of ours made
     hypotheses: Sequence[str]
+    seed: int | None = None
+    evaluated_at: int | None = None  # updates of the weights that translated
+    parameters: int | None = None
+    search: Search | None = None
+    capped: int | None = None
+    warnings: list[str] = field(default_factory=list)
+    training: TrainingInfo = field(default_factory=TrainingInfo)
+    run_dir: Path | None = None
 
     @property
     def updates(self) -> int | None:
         """Updates trained; those of the evaluated weights where the run's metrics are gone."""
-        count: int | None = self.training.updates
-        return self.evaluation["updates"] if count is None else count
+        return self.evaluated_at if self.training.updates is None else self.training.updates
 
 
 @dataclass(frozen=True)
@@ -64,12 +72,11 @@ class System:
     @property
     def parameters(self) -> int | None:
         """None for translations that no run of ours made."""
-        count: int | None = self.results[0].evaluation["parameters"]
-        return count
+        return self.results[0].parameters
 
     def mean(self, value: Callable[[Result], float | None]) -> float | None:
         """The mean over seeds of what value gives; None if a seed has none."""
-        return mean_of([value(result) for result in self.results])
+        return mean_or_none([value(result) for result in self.results])
 
     def total(self, value: Callable[[Result], int | None]) -> int | None:
         """The sum over seeds; None if a seed has none."""
@@ -77,7 +84,7 @@ class System:
         return sum(counts) if len(counts) == len(self.results) else None
 
 
-def is_text(path: Path) -> bool:
+def is_text_file(path: Path) -> bool:
     """A plain text file of translations, a line a sentence."""
     return path.is_file() and not path.name.endswith(".json")
 
@@ -89,25 +96,19 @@ def text_names(paths: Sequence[Path]) -> dict[Path, str]:
     return {path: name if shared[path.parent, name] == 1 else printable(path.name) for path, name in names.items()}
 
 
-def read_result(path: Path, test: TestSet, name: str = "", language: str = "", ter: bool = True) -> Result:
+def read_result(path: Path, test: TestSet, name: str = "", language: str = "") -> Result:
     """The translations of `test` at `path`: a run directory, an evaluation's JSON, or a text file called `name`.
 
     UserError where there are none, where they are of another text, or where the number of lines is another.
     """
     if not path.exists():
         raise UserError(f"{path.as_posix()}: there is no such run or file")
-    if not is_text(path):
+    if not is_text_file(path):
         return _read_evaluated(path, test)
     hypotheses = list(read_lines(path))
     require_equal_counts({path.as_posix(): len(hypotheses), f"the sources of {test.name}": len(test.sources)})
-    tokenizer = tokenization(language).name
-    evaluation = {
-        **dict.fromkeys(("seed", "updates", "parameters", "search", "capped")),
-        **dict.fromkeys(("system", "run"), name or path.name),
-        "warnings": text_warnings(hypotheses, test.references, test.sources, tokenizer),
-        "metrics": {"ter": {"score": corpus_ter(hypotheses, test.references) if ter else None}},
-    }
-    return Result(evaluation, TrainingInfo(), path, None, hypotheses)
+    warnings = text_warnings(hypotheses, test.references, test.sources, tokenization(language).name)
+    return Result(name or path.name, name or path.name, path, hypotheses, warnings=warnings)
 
 
 def _read_evaluated(path: Path, test: TestSet) -> Result:
@@ -119,15 +120,22 @@ def _read_evaluated(path: Path, test: TestSet) -> Result:
     if stored is None:
         raise UserError(f"{file.as_posix()}: no evaluation with its translations beside it; make them with: {command}")
     evaluation, hypotheses = stored
+    run_dir = next((folder for folder in list(file.parents)[1:3] if (folder / "config.yaml").is_file()), None)
     try:
         refuse_other_text(evaluation, test, file)
-        for key in ("system", "run", "seed", "parameters", "updates", "search", "capped", "warnings"):
-            evaluation[key]
-        evaluation["metrics"]["ter"]["score"]
+        return Result(
+            str(evaluation["system"]),
+            str(evaluation["run"]),
+            file,
+            hypotheses,
+            **{key: evaluation[key] for key in ("seed", "parameters", "search", "capped")},
+            evaluated_at=evaluation["updates"],
+            warnings=[str(warning) for warning in evaluation["warnings"]],
+            training=read_training(run_dir) if run_dir else TrainingInfo(),
+            run_dir=run_dir,
+        )
     except (KeyError, TypeError) as error:
         raise UserError(f"{file.as_posix()}: not an evaluation written by nmt.evaluate (no {error})") from None
-    run_dir = next((folder for folder in list(file.parents)[1:3] if (folder / "config.yaml").is_file()), None)
-    return Result(evaluation, read_training(run_dir) if run_dir else TrainingInfo(), file, run_dir, hypotheses)
 
 
 def refuse_other_text(evaluation: dict[str, Any], test: TestSet, file: Path) -> None:
@@ -173,26 +181,23 @@ def read_metrics(run_dir: Path) -> list[dict[str, Any]]:
     return [entry for line in lines if (entry := _json_or_nothing(line))]
 
 
-def mean_alignments(system: System, test: str) -> list[dict[str, Any]]:
+def validation_curves(systems: Sequence["System"]) -> dict[str, Curve]:
+    """Each system's curve (its first run's), where the run directory has one."""
+    curves = {system.label: read_validation_curve(system.results[0].run_dir) for system in systems}
+    return {label: curve for label, curve in curves.items() if curve}
+
+
+def read_validation_curve(run_dir: Path | None) -> Curve:
+    """The validations of a run; none where there is no run directory, or nothing in it."""
+    lines = read_metrics(run_dir) if run_dir else []
+    return [(line["target_pieces"], line["valid/bleu"]) for line in lines if line.get("valid/bleu") is not None]
+
+
+def mean_alignments(system: System, test: str) -> list[AlignmentEntry]:
     """The alignment scores of each layer and shift that nmt.evaluate wrote, means over the system's seeds."""
     folders = [result.path.parent for result in system.results]
     runs = [json_object(folder / f"{test}.alignment.json").get("alignment") or [] for folder in folders]
-    return [_mean_alignment(system.label, entries) for entries in zip(*runs, strict=False)]
-
-
-def _mean_alignment(label: str, seeds: Sequence[dict[str, Any]]) -> dict[str, Any]:
-    first = {**seeds[0], "system": label, "seeds": [entry["aer"] for entry in seeds]}
-    bins = [
-        {**rows[0], **{key: mean_of([row[key] for row in rows]) for key in ALIGNMENT_SCORES}}
-        for rows in zip(*(entry["by_length"] for entry in seeds), strict=True)
-    ]
-    return {**first, **{key: mean_of([entry[key] for entry in seeds]) for key in ALIGNMENT_SCORES}, "by_length": bins}
-
-
-def mean_of(values: Sequence[float | None]) -> float | None:
-    """None if one of them is, or if there is none."""
-    present = [value for value in values if value is not None]
-    return sum(present) / len(present) if present and len(present) == len(values) else None
+    return [mean_entry(system.label, [read_entry(entry) for entry in entries]) for entries in zip(*runs, strict=False)]
 
 
 def json_object(file: Path) -> dict[str, Any]:
@@ -211,17 +216,18 @@ def _json_or_nothing(text: str) -> dict[str, Any]:
 def group_by_system(results: Sequence[Result]) -> list[System]:
     """Results to systems, in order; runs that differ only by "-seedN" in their name become one system.
 
-    A system is labelled by its experiment; where two share that, by the run's name, then by its path too.
+    A system is labelled by its experiment; where two share that, by the run's name, then by its path too. What cannot
+    be seen in a name, such as a terminal's escapes, is U+FFFD in the label.
     """
     groups: dict[tuple[str, str, str], list[Result]] = {}
     for result in results:
         folder = result.run_dir.parent.as_posix() if result.run_dir else result.path.parent.as_posix()
-        run = SEED_SUFFIX.sub("", str(result.evaluation["run"]))
-        groups.setdefault((str(result.evaluation["system"]), run, folder), []).append(result)
+        run = SEED_SUFFIX.sub("", result.run)
+        groups.setdefault((result.system, run, folder), []).append(result)
     for rows in groups.values():  # seeds are paired in their order
-        rows.sort(key=lambda result: result.evaluation["seed"] or 0)
+        rows.sort(key=lambda result: result.seed or 0)
     labels = [_first_unique(key, list(groups)) for key in groups]
-    return [System(label, tuple(rows)) for label, rows in zip(labels, groups.values(), strict=True)]
+    return [System(visible(label), tuple(rows)) for label, rows in zip(labels, groups.values(), strict=True)]
 
 
 def _first_unique(key: tuple[str, str, str], keys: list[tuple[str, str, str]]) -> str:

@@ -1,7 +1,8 @@
 """Sentences of the test set that the report shows: samples with every system's output, and the attention example."""
 
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from difflib import SequenceMatcher
+from typing import NamedTuple
 
 from nmt.data.corpus import TestSet
 from nmt.data.text import words
@@ -22,22 +23,39 @@ class Example(NamedTuple):
     gold: tuple[tuple[int, int], ...] = ()
 
 
-def sample_outputs(systems: Sequence[System], test: TestSet, groups: LengthGroups, count: int) -> list[dict[str, Any]]:
+class Sample(NamedTuple):
+    """A sentence of the test set with the output of every system's first run."""
+
+    source: str
+    reference: str
+    words: int
+    outputs: dict[str, str]  # by system
+    group: str  # short or long
+
+
+def sample_outputs(systems: Sequence[System], test: TestSet, groups: LengthGroups, count: int) -> list[Sample]:
     """`count` short and as many long sentences, each with the output of every system's first run."""
     lengths = [source_length(source) for source in test.sources]
     return [
-        {
-            "source": test.sources[index],
-            "reference": test.references[0][index],
-            "words": lengths[index],
-            "outputs": {system.label: system.results[0].hypotheses[index] for system in systems},
-            "group": group,
-        }
+        Sample(
+            test.sources[index],
+            test.references[0][index],
+            lengths[index],
+            {system.label: system.results[0].hypotheses[index] for system in systems},
+            group,
+        )
         for group, length_bin in zip(("short", "long"), groups.bins, strict=True)
         for index in spread_over_lengths(
             lengths, count, [index for index, length in enumerate(lengths) if length in length_bin]
         )
     ]
+
+
+def marked_words(output: str, reference: str) -> list[tuple[str, bool]]:
+    """The words of an output in runs, and whether each run differs from the reference."""
+    own, theirs = words(output), words(reference)
+    steps = SequenceMatcher(None, theirs, own, autojunk=False).get_opcodes()
+    return [(" ".join(own[start:end]), kind != "equal") for kind, _, _, start, end in steps if end > start]
 
 
 def spread_over_lengths(lengths: Sequence[int], count: int, among: Sequence[int] | None = None) -> list[int]:

@@ -16,23 +16,37 @@ from nmt.errors import UserError
 from nmt.files import write_text
 from nmt.training import checkpoints
 from nmt.training.checkpoints import kept_file
-from nmt.training.loop import Metrics, Progress, TrainState
+from nmt.training.loop import LossAverage, Metrics, Progress, TrainState
 from nmt.training.trackers import JsonLines, Tracker
 from nmt.training_settings import TrainingSettings
 
+SKIPPED = "skipped.jsonl"
+STOP_SIGNALS = [
+    getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP", "SIGUSR1", "SIGUSR2") if hasattr(signal, name)
+]
+MAX_SKIPPED = 10  # updates in a row without a finite gradient
 
-class Interrupt:
-    """Ctrl-C and SIGTERM request a stop after the current update; a second one stops at once."""
+
+class StopRequest:
+    """Signals that ask a training to save and stop after the current update; a second Ctrl-C stops at once.
+
+    A signal that was ignored when the program started stays ignored (nohup).
+    """
 
     def __init__(self) -> None:
-        self.requested = False
-        for name in (signal.SIGINT, signal.SIGTERM):
-            signal.signal(name, self._request_stop)
+        self.signal: int | None = None
+        for number in STOP_SIGNALS:
+            if signal.getsignal(number) is not signal.SIG_IGN:
+                signal.signal(number, self._request_stop)
+
+    @property
+    def exit_code(self) -> int:
+        return 128 + (self.signal or signal.SIGINT)
 
     def _request_stop(self, number: int, frame: FrameType | None) -> None:
-        if self.requested:
+        if self.signal is not None and number == signal.SIGINT:
             raise KeyboardInterrupt
-        self.requested = True
+        self.signal = self.signal or number
 
 
 @dataclass
@@ -46,7 +60,8 @@ class RunCallbacks:
     metrics: JsonLines
     tracker: Tracker
     show: Callable[[Progress, Metrics], None]
-    interrupt: Interrupt
+    stop_request: StopRequest
+    small_files: dict[str, bytes]  # of the run directory, kept in the resume state too
 
     def log(self, progress: Progress, metrics: Metrics) -> None:
         """One line to metrics.jsonl, the tracker and the terminal."""
@@ -87,34 +102,50 @@ class RunCallbacks:
         file.parent.mkdir(exist_ok=True)
         checkpoints.save_weights(file, self.state.model, progress.update)
 
-    def save(self, progress: Progress) -> None:
-        """The resume state and the last weights."""
+    def save(self, progress: Progress, loss_average: LossAverage) -> None:
+        """The resume state and the last weights; the metrics first, so that no line of theirs is missing."""
+        self.metrics.sync()
         checkpoints.save_resume(
             self.run_dir,
             {
                 "progress": progress.state(),
+                "loss_average": loss_average.state(),
                 "model": self.state.model.state_dict(),
                 "optimizer": self.state.optimizer.state_dict(),
                 "random": _random_state(),
+                "files": self.small_files,
             },
         )
         checkpoints.save_weights(self.run_dir / checkpoints.LAST, self.state.model, progress.update)
 
+    def report_skipped(self, progress: Progress, positions: list[tuple[int, int]]) -> None:
+        """Names the sentences of a skipped update in skipped.jsonl; UserError after too many in a row."""
+        pairs = [int(pair) for epoch, batch in positions for pair in self.state.batches.plan(epoch)[batch]]
+        with (self.run_dir / SKIPPED).open("a", encoding="utf-8") as file:
+            file.write(json.dumps({"update": progress.update, "pairs": pairs}) + "\n")
+        if progress.skipped_in_a_row >= MAX_SKIPPED:
+            raise UserError(
+                f"the gradient was not finite in the last {MAX_SKIPPED} updates, up to {progress.update}: the training "
+                f"has diverged; lower optimizer.lr or raise schedule.warmup_updates (the pairs are in {SKIPPED}, the "
+                "last checkpoint is kept)"
+            )
+
     def stop_requested(self) -> bool:
-        return self.interrupt.requested
+        return self.stop_request.signal is not None
 
     def _save_for_average(self, progress: Progress) -> None:
-        folder = self.run_dir / "checkpoints"
-        folder.mkdir(exist_ok=True)
+        (self.run_dir / checkpoints.AVERAGED_FOLDER).mkdir(exist_ok=True)
         if progress.update not in progress.checkpoints:
             progress.checkpoints.append(progress.update)
-        checkpoints.save_weights(folder / f"{progress.update}.safetensors", self.state.model, progress.update)
+        paths = checkpoints.averaged_files(self.run_dir, progress.checkpoints)
+        checkpoints.save_weights(paths[-1], self.state.model, progress.update)
         while len(progress.checkpoints) > self.settings.average_last:
-            (folder / f"{progress.checkpoints.pop(0)}.safetensors").unlink(missing_ok=True)
+            progress.checkpoints.pop(0)
+            paths.pop(0).unlink(missing_ok=True)
 
     def average(self, progress: Progress) -> None:
         """Writes the mean of the last checkpoints beside the best and the last weights."""
-        paths = [self.run_dir / "checkpoints" / f"{update}.safetensors" for update in progress.checkpoints]
+        paths = checkpoints.averaged_files(self.run_dir, progress.checkpoints)
         if paths:
             checkpoints.average(paths, self.run_dir / checkpoints.AVERAGED)
 

@@ -3,19 +3,21 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from nmt.errors import UserError
 from nmt.files import printable, write_whole
+from nmt.progress import say
 
 if TYPE_CHECKING:
     from torch import nn
 
-RESUME = "resume.pt"
+RESUME, PREVIOUS = "resume.pt", "resume.previous.pt"
 WEIGHT_TYPES, HEADER_LIMIT = ("F32", "BF16", "F16"), 1 << 24
-KEPT_FOLDER, KEPT_PREFIX, SUFFIX = "kept", "update-", ".safetensors"
+AVERAGED_FOLDER, KEPT_FOLDER, KEPT_PREFIX, SUFFIX = "checkpoints", "kept", "update-", ".safetensors"
 LAST, BEST, AVERAGED = "last.safetensors", "best.safetensors", "averaged.safetensors"
 
 
@@ -89,6 +91,11 @@ def update_of(path: Path) -> int:
     return int(update) if update.isdecimal() and len(update) < 16 else 0
 
 
+def averaged_files(run_dir: Path, updates: Sequence[int]) -> list[Path]:
+    """The weights of the last validations, of which averaged.safetensors is the mean."""
+    return [run_dir / AVERAGED_FOLDER / f"{update}{SUFFIX}" for update in updates]
+
+
 def average(paths: Sequence[Path], to: Path) -> None:
     """The mean of several weights files (arXiv:1706.03762, section 6.1)."""
     import torch
@@ -97,29 +104,42 @@ def average(paths: Sequence[Path], to: Path) -> None:
     states = [load_file(str(path)) for path in paths]
     mean = {name: torch.stack([s[name].float() for s in states]).mean(0).to(states[0][name]) for name in states[0]}
     update = str(update_of(paths[-1]))
-    write_whole(to, lambda temporary: save_file(mean, str(temporary), metadata={"update": update, "format": "pt"}))
+    write_whole(to, lambda temporary: save_file(mean, str(temporary), metadata={"update": update}))
 
 
 def save_resume(run_dir: Path, state: dict[str, Any]) -> None:
-    """Everything that the next update depends on, in one file."""
-    import torch
-
-    write_whole(run_dir / RESUME, lambda to: torch.save(state, to))
-
-
-def load_resume(run_dir: Path) -> dict[str, Any] | None:
-    """The saved state, or None where nothing was saved yet."""
+    """Everything that the next update depends on, in one file; the one before is kept until this one is whole."""
     import torch
 
     path = run_dir / RESUME
-    if not path.exists():
-        return None
-    try:
-        return torch.load(path, map_location="cpu", weights_only=True)
-    except Exception as error:  # torch raises several unrelated kinds for a damaged file
-        raise UserError(
-            f"cannot read {path} ({type(error).__name__}); remove the file to start this run again"
-        ) from None
+
+    def replace_previous(temporary: Path) -> None:
+        torch.save(state, temporary)
+        if path.exists():
+            os.replace(path, run_dir / PREVIOUS)
+
+    write_whole(path, replace_previous)
+
+
+def load_resume(run_dir: Path) -> dict[str, Any] | None:
+    """The saved state, or the one before it where that is damaged; None where nothing was saved yet."""
+    import torch
+
+    reasons = []
+    for path in (run_dir / RESUME, run_dir / PREVIOUS):
+        if not path.exists():
+            continue
+        try:
+            state = torch.load(path, map_location="cpu", weights_only=True)
+        except Exception as error:  # torch raises several unrelated kinds for a damaged file
+            reasons.append(f"{path.name}: {type(error).__name__}")
+            continue
+        if reasons:
+            say(f"note: {', '.join(reasons)}: resuming from {path.name}, update {state['progress']['update']}")
+        return state
+    if reasons:
+        raise UserError(f"cannot read {run_dir / RESUME} ({', '.join(reasons)}); remove it to start this run again")
+    return None
 
 
 def kept_file(run_dir: Path, update: int) -> Path:

@@ -73,6 +73,9 @@ class Progress:
     cpu_seconds: float = 0.0
     best: float | None = None
     best_nll: float | None = None  # among equal BLEU the lower NLL is the better
+    validated: int = 0  # the last update that was validated
+    skipped: int = 0  # updates whose gradient was not finite
+    skipped_in_a_row: int = 0
     best_update: int = 0
     without_gain: int = 0
     checkpoints: list[int] = field(default_factory=list)
@@ -84,6 +87,10 @@ class Progress:
         self.target_pieces += pieces
         self.seconds += seconds
         self.cpu_seconds += cpu_seconds
+
+    def count_skipped(self, is_skipped: bool) -> None:
+        self.skipped += is_skipped
+        self.skipped_in_a_row = self.skipped_in_a_row + 1 if is_skipped else 0
 
     def state(self) -> dict[str, Any]:
         return asdict(self)
@@ -100,6 +107,14 @@ class LossAverage:
         self.nll, self.pieces = torch.zeros((), device=self._device), 0
         self.started = time.perf_counter()
 
+    def state(self) -> tuple[float, int]:
+        """The sums, so that the first log line after a resume is that of a run never stopped."""
+        return self.nll.item(), self.pieces
+
+    def restore(self, nll: float, pieces: int) -> None:
+        self.nll += nll
+        self.pieces += pieces
+
     def add(self, nll: Tensor, pieces: int) -> None:
         self.nll += nll
         self.pieces += pieces
@@ -107,7 +122,7 @@ class LossAverage:
     def mean_and_reset(self) -> Metrics:
         """The means since the last log line; starts the next average."""
         metrics = {
-            "train/nll": self.nll.item() / self.pieces,
+            "train/nll": self.nll.item() / self.pieces if self.pieces else math.nan,
             "train/tokens_per_second": self.pieces / (time.perf_counter() - self.started),
         }
         self._open()
@@ -133,7 +148,8 @@ class Callbacks(Protocol):
     def log(self, progress: Progress, metrics: Metrics) -> None: ...
     def validate(self, progress: Progress) -> None: ...
     def keep(self, progress: Progress) -> None: ...
-    def save(self, progress: Progress) -> None: ...
+    def save(self, progress: Progress, loss_average: LossAverage) -> None: ...
+    def report_skipped(self, progress: Progress, positions: list[tuple[int, int]]) -> None: ...
     def stop_requested(self) -> bool: ...
 
 
@@ -190,18 +206,31 @@ def prefetched_batches(state: TrainState, progress: Progress, ahead: int) -> Str
     return prefetch(stream, ahead)
 
 
-def fit(state: TrainState, settings: TrainingSettings, progress: Progress, callbacks: Callbacks) -> str:
-    """Train until the budget is spent; returns why it ended."""
+def fit(
+    state: TrainState,
+    settings: TrainingSettings,
+    progress: Progress,
+    callbacks: Callbacks,
+    loss_average: tuple[float, int] = (0.0, 0),
+) -> str:
+    """Train until the budget is spent; returns why it ended. `loss_average` is that of the checkpoint resumed from."""
     with contextlib.closing(prefetched_batches(state, progress, ahead=settings.accumulate + 1)) as stream:
-        return _fit(state, settings, progress, callbacks, stream)
+        return _fit(state, settings, progress, callbacks, loss_average, stream)
 
 
 def _fit(
-    state: TrainState, settings: TrainingSettings, progress: Progress, callbacks: Callbacks, stream: Stream
+    state: TrainState,
+    settings: TrainingSettings,
+    progress: Progress,
+    callbacks: Callbacks,
+    resumed_average: tuple[float, int],
+    stream: Stream,
 ) -> str:
     # the peak travels in the optimizer's saved state, where "lr" is the last update's rate
     peak = [group.setdefault("initial_lr", group["lr"]) for group in state.optimizer.param_groups]
     loss_average, stopwatch, saved = LossAverage(state.device), Stopwatch(), time.perf_counter()
+    loss_average.restore(*resumed_average)
+    _validate_if_due(state, settings, progress, callbacks, loss_average)  # what a kill has interrupted
 
     while not end_reason(settings, state.budget, progress):
         # forward, backward, optimizer step
@@ -209,47 +238,81 @@ def _fit(
         for group, rate in zip(state.optimizer.param_groups, peak, strict=True):
             group["lr"] = rate * state.schedule(progress.update + 1)
         *_, (epoch, batch, _) = micro_batches = [next(stream) for _ in range(settings.accumulate)]
-        nll, pieces = accumulate_gradients(state, [batch for *_, batch in micro_batches], settings)
+        nll, pieces = gradients_within_memory(state, [batch for *_, batch in micro_batches], settings)
         norm = nn.utils.clip_grad_norm_(state.model.parameters(), settings.clip_norm or math.inf)
-        state.optimizer.step()
+        is_finite = math.isfinite(norm.item())
+        if is_finite:
+            state.optimizer.step()
+            loss_average.add(nll, pieces)
         state.optimizer.zero_grad(set_to_none=True)
         progress.advance(epoch, batch, pieces, *stopwatch.lap())
-        loss_average.add(nll, pieces)
+        progress.count_skipped(not is_finite)
+        if not is_finite:
+            callbacks.report_skipped(progress, [(epoch, done - 1) for epoch, done, _ in micro_batches])
 
-        # log (.item() synchronises with the device)
+        # log
         if progress.update % settings.log_every == 0 or progress.update == state.budget.last_update:
-            _require_finite_gradient(norm, progress)
             rate = state.optimizer.param_groups[0]["lr"]
             callbacks.log(
                 progress, {**loss_average.mean_and_reset(), "train/grad_norm": norm.item(), "learning_rate": rate}
             )
 
-        # keep weights, validate, save
+        # keep weights, save, validate
         if settings.keep_every and progress.update % settings.keep_every == 0:
-            _require_finite_gradient(norm, progress)
             callbacks.keep(progress)
             stopwatch.lap()
-        due = progress.update % settings.validate_every == 0 or bool(end_reason(settings, state.budget, progress))
         stop = callbacks.stop_requested()
-        if due or stop or time.perf_counter() - saved > 60 * settings.save_minutes:
-            _require_finite_gradient(norm, progress)
-            if due:
-                callbacks.validate(progress)
-            callbacks.save(progress)
+        if stop or time.perf_counter() - saved > 60 * settings.save_minutes:
+            callbacks.save(progress, loss_average)
             saved = time.perf_counter()
-            stopwatch.lap()  # validation and saving do not count as training time
-        if stop:
+        if not stop and _validate_if_due(state, settings, progress, callbacks, loss_average):
+            saved = time.perf_counter()
+        stopwatch.lap()  # validation and saving do not count as training time
+        if stop or callbacks.stop_requested():
             return INTERRUPTED
     return end_reason(settings, state.budget, progress)
 
 
-def _require_finite_gradient(norm: Tensor, progress: Progress) -> None:
-    """UserError where the gradient is NaN or infinite, so that such weights are never saved."""
-    if not math.isfinite(norm.item()):
+def _validate_if_due(
+    state: TrainState, settings: TrainingSettings, progress: Progress, callbacks: Callbacks, loss_average: LossAverage
+) -> bool:
+    """Saves, then validates: a run that is killed while it validates repeats the validation and no training."""
+    is_due = progress.update % settings.validate_every == 0 or bool(end_reason(settings, state.budget, progress))
+    if not is_due or progress.validated == progress.update:
+        return False
+    callbacks.save(progress, loss_average)
+    callbacks.validate(progress)
+    progress.validated = progress.update
+    if end_reason(settings, state.budget, progress) or callbacks.stop_requested():
+        callbacks.save(progress, loss_average)
+    return True
+
+
+def gradients_within_memory(state: TrainState, batches: list[Batch], settings: TrainingSettings) -> tuple[Tensor, int]:
+    """`accumulate_gradients`; where memory does not suffice, once more with every batch in two halves."""
+    try:
+        return accumulate_gradients(state, batches, settings)
+    except (RuntimeError, MemoryError) as error:  # torch.OutOfMemoryError is a RuntimeError, the CPU's a plain one
+        if not _is_out_of_memory(error):
+            raise
+    state.model.zero_grad(set_to_none=True)
+    halves = [half for batch in batches for half in batch.halves()]
+    try:
+        return accumulate_gradients(state, halves, settings)
+    except (RuntimeError, MemoryError) as error:
+        if not _is_out_of_memory(error):
+            raise
+        widest = max(batches, key=lambda batch: batch.src.numel() + batch.tgt_in.numel())
+        sentences, source, target = len(widest.src), widest.src.size(1), widest.tgt_in.size(1)
         raise UserError(
-            f"the gradient norm is {norm.item()} at update {progress.update}: the training has diverged; "
-            f"lower optimizer.lr or raise schedule.warmup_updates (the last checkpoint is kept)"
-        )
+            f"memory does not suffice for half a batch of {sentences} sentences with up to {source} source and "
+            f"{target} target pieces; lower batching.tokens or batching.max_pieces"
+        ) from None
+
+
+def _is_out_of_memory(error: BaseException) -> bool:
+    text = str(error)
+    return isinstance(error, MemoryError) or "out of memory" in text or "not enough memory" in text
 
 
 class CostEstimate(NamedTuple):

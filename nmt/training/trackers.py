@@ -105,10 +105,22 @@ class TensorboardTracker:
 
 
 class JsonLines:
-    """metrics.jsonl, strict JSON, one object a line; lines after a resumed update are dropped first."""
+    """metrics.jsonl, strict JSON, one object a line. Lines after a resumed update are dropped first.
 
-    def __init__(self, path: Path, resumed_at: int) -> None:
-        kept = [line for line in _lines(path) if json.loads(line)["update"] <= resumed_at]
+    So are damaged lines, and the validation of that update unless it was `validated`.
+    """
+
+    def __init__(self, path: Path, resumed_at: int, validated: bool = True) -> None:
+        kept, self.damaged = [], 0
+        for line in path.read_text(encoding="utf-8", errors="replace").split("\n") if path.exists() else []:
+            try:
+                values = json.loads(line)
+                update, repeated = int(values["update"]), "valid/nll" in values and not validated
+            except (ValueError, KeyError, TypeError):
+                self.damaged += bool(line)
+                continue
+            if update < resumed_at or (update == resumed_at and not repeated):
+                kept.append(line + "\n")
         write_whole(path, lambda to: to.write_text("".join(kept), encoding="utf-8"))
         self._file = path.open("a", encoding="utf-8")
 
@@ -117,12 +129,9 @@ class JsonLines:
         self._file.write(json.dumps({"update": update, **finite}, allow_nan=False) + "\n")
         self._file.flush()
 
+    def sync(self) -> None:
+        """Wait until all lines are on the disk."""
+        os.fsync(self._file.fileno())
+
     def close(self) -> None:
         self._file.close()
-
-
-def _lines(path: Path) -> list[str]:
-    """Whole lines only: a crash may have cut the last one."""
-    if not path.exists():
-        return []
-    return [line + "\n" for line in path.read_text(encoding="utf-8").split("\n")[:-1]]

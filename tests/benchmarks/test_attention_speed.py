@@ -14,6 +14,8 @@ from nmt.errors import ConfigError
 from nmt.evaluation.stored import to_json
 from nmt.models.backends import available_backends
 from nmt.models.backends.masks import AttentionMask
+from nmt.schema import check
+from nmt.settings import AttentionSuite
 from nmt.training_settings import BatchingSettings, TrainingSettings
 
 CPU = torch.device("cpu")
@@ -93,10 +95,11 @@ def test_slopes_are_the_exponents_of_the_long_lengths() -> None:
 def test_unknown_backends_and_sizes_of_nothing_are_refused() -> None:
     with pytest.raises(ConfigError, match=r"suite\.backends: there is no flash"):
         AttentionSpeed([8], 1, 8, 1, 5, ["flash"], 0.1)
-    with pytest.raises(ConfigError, match=r"suite\.lengths=0"):
-        AttentionSpeed([8, 0], 1, 8, 1, 5, None, 0.1)
-    with pytest.raises(ConfigError, match=r"suite\.heads=0"):
-        AttentionSpeed([8], 0, 8, 1, 5, None, 0.1)
+    settings = {"heads": 1, "head_size": 8, "batch": 1, "window": 5, "backends": None, "seconds": 0.1}
+    settings |= {"_target_": f"{AttentionSpeed.__module__}.AttentionSpeed", "lengths": [8]}
+    for key, wrong, shown in (("lengths", [8, 0], r"\[8,0\]"), ("heads", 0, "0")):
+        with pytest.raises(ConfigError, match=rf"^suite\.{key}={shown}: give"):
+            check(AttentionSuite, settings | {key: wrong}, "suite.")
 
 
 def backward(name: str, n: int) -> Callable[[], object]:

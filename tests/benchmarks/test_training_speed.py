@@ -13,6 +13,8 @@ from nmt.data.batching import Batches
 from nmt.data.encoded_pairs import EncodedPairs, Sequences
 from nmt.errors import ConfigError
 from nmt.evaluation.stored import to_json
+from nmt.schema import check
+from nmt.settings import TrainingSuite
 from nmt.training.loop import TrainState
 from nmt.training.schedule import constant
 from nmt.training_settings import BatchingSettings, TrainingSettings
@@ -69,5 +71,6 @@ def test_operations_are_six_for_each_weight_and_piece_that_meet() -> None:
 
 @pytest.mark.parametrize("name", ["updates", "warm_up"])
 def test_no_updates_are_refused(name: str) -> None:
-    with pytest.raises(ConfigError, match=rf"suite\.{name}=0"):
-        TrainingSpeed(**({"updates": 1, "warm_up": 1} | {name: 0}))
+    settings = {"_target_": f"{TrainingSpeed.__module__}.TrainingSpeed", "updates": 1, "warm_up": 1}
+    with pytest.raises(ConfigError, match=rf"^suite\.{name}=0"):
+        check(TrainingSuite, settings | {name: 0}, "suite.")

@@ -12,10 +12,13 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from hydra import compose, initialize_config_dir
+from omegaconf import OmegaConf
 
 from nmt.cli import conf_dir
 from nmt.data.hub import HubCorpus
 from nmt.errors import ConfigError
+from nmt.schema import check
+from nmt.training_settings import HubSettings
 from tests.conftest import RunProgram, program_environment
 from tests.data.fake_hub import FakeHub, commit, serving
 from tests.small_text import SMALL, assert_refused
@@ -162,6 +165,13 @@ def test_out_of_reach_is_said_within_seconds_with_what_to_do(tmp_path: Path, env
 def test_settings_that_name_no_text_are_refused(settings: dict[str, Any], message: str) -> None:
     with pytest.raises(ConfigError, match=message):
         HubCorpus(**{"path": "wmt/wmt14", "source": "en", "target": "fr", **settings})
+
+
+def test_a_subset_is_the_first_pairs_or_random_ones() -> None:
+    with initialize_config_dir(str(conf_dir()), version_base="1.3"):
+        values: Any = OmegaConf.to_container(compose("prepare", ["data=hub"]).data)
+    with pytest.raises(ConfigError, match=r"^data\.subset=last: give first or random$"):
+        check(HubSettings, values | {"subset": "last"}, "data.")
 
 
 def test_a_name_on_the_hub_has_an_identity_without_being_looked_for() -> None:

@@ -263,12 +263,16 @@ def test_topk_of_rows_equals_topk(columns, k):
         {"length_penalty": -1.0},
         {"length_penalty": float("nan")},
         {"max_extra": -1},
-        {"n_best": 6},
     ],
 )
 def test_settings_that_cannot_be_used_are_refused(values):
     with pytest.raises(ConfigError, match=next(iter(values))):
         SearchSettings.defaults(**values)
+
+
+def test_more_translations_than_beams_are_refused():
+    with pytest.raises(ConfigError, match=r"n_best=6 needs beam=6 or more, not 5"):
+        search(Table(1), sources(4), SearchSettings.defaults(n_best=6))
 
 
 def test_batches_hold_one_length_each_and_every_sentence_once():

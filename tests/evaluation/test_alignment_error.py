@@ -1,17 +1,23 @@
 """Links as text and their error, on examples small enough to count by hand."""
 
+import json
 from collections.abc import Callable
+from dataclasses import asdict
 
 import pytest
 
 from nmt.data.grammar import GrammarCorpus
 from nmt.errors import UserError
 from nmt.evaluation.alignment_error import (
+    AlignmentBin,
     GoldAlignment,
-    alignment_error_by_length,
+    alignment_entry,
     all_sure,
+    diagonal,
+    mean_entry,
     pharaoh_line,
     read_alignments,
+    read_entry,
     score_alignments,
 )
 
@@ -110,7 +116,23 @@ def test_pharaoh_lines_are_in_order_and_hold_each_link_once():
 
 def test_bins_are_of_source_lengths_and_sentences_without_words_are_in_none():
     gold = [all_sure([(0, 0)]), all_sure([(0, 0)]), all_sure([])]
-    first, second, *others = alignment_error_by_length([{(0, 0)}, {(1, 0)}, ()], gold, [9, 10, 0])
-    assert first == {"label": "1–9", "n": 1, "aer": 0.0, "precision": 1.0, "recall": 1.0}
-    assert (second["n"], second["aer"]) == (1, 1.0)
-    assert {(row["n"], row["aer"]) for row in others} == {(0, None)}
+    entry = alignment_entry(("rnn", "", 0, True), "gold", [{(0, 0)}, {(1, 0)}, ()], gold, [9, 10, 0])
+    first, second, *others = entry.by_length
+    assert first == AlignmentBin("1–9", 1, 0.0, 1.0, 1.0)
+    assert (second.n, second.aer) == (1, 1.0)
+    assert {(row.n, row.aer) for row in others} == {(0, None)}
+
+
+def test_the_diagonal_links_each_target_word_to_the_same_place_of_its_source():
+    assert diagonal(3, 3) == [(0, 0), (1, 1), (2, 2)]
+    assert diagonal(4, 2) == [(1, 0), (3, 1)]
+    assert diagonal(1, 3) == [(0, 0), (0, 1), (0, 2)]
+    assert diagonal(0, 2) == diagonal(2, 0) == []
+
+
+def test_an_entry_comes_back_from_json_and_seeds_are_averaged():
+    first = alignment_entry(("rnn", "", 0, True), "gold", [{(0, 0)}], [all_sure([(0, 0)])], [9])
+    second = alignment_entry(("rnn", "", 0, True), "gold", [{(1, 0)}], [all_sure([(0, 0)])], [9])
+    assert read_entry(json.loads(json.dumps(asdict(first)))) == first
+    mean = mean_entry("luong", [first, second])
+    assert (mean.system, mean.aer, mean.seeds, mean.by_length[0].aer) == ("luong", 0.5, [0.0, 1.0], 0.5)

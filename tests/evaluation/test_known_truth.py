@@ -7,8 +7,10 @@ import pytest
 from scripts.known_truth import (
     OUTPUT,
     Population,
+    interval_in_blocks,
     interval_of_bleu,
     interval_of_interaction,
+    interval_with_seeds,
     markdown,
     no_difference,
 )
@@ -67,3 +69,21 @@ def test_5_per_cent_of_the_p_values_measured_are_under_5_per_cent(row: dict[str,
         assert 0.04 <= row[name]["under_0.05"] <= 0.06
         assert row[name]["farthest"] < 1.63 / row["test_sets"] ** 0.5  # type: ignore[operator]
     assert 0.09 <= row["p_sacrebleu"]["under_0.05"] <= 0.14
+
+
+@pytest.mark.slow
+def test_where_neighbours_are_alike_only_blocks_hold_the_truth(population: Population) -> None:
+    found = interval_in_blocks(population, 2_000, 20, 500)
+    assert 0.92 <= found["by_block"] <= 0.975
+    assert found["by_sentence"] < 0.7
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("seeds", "least"), [(3, 0.86), (5, 0.90)])
+def test_with_seeds_nested_the_interval_holds_the_mean_of_all_trainings(
+    population: Population, seeds: int, least: float
+) -> None:
+    """Their luck is larger here than that of the sentences, which alone hold the truth half the time."""
+    found = interval_with_seeds(population, 400, seeds, 400)
+    assert least <= found["nested"] <= 0.975
+    assert found["one_seed"] < 0.65

@@ -1,7 +1,6 @@
 """Scores are sacreBLEU's to the last digit."""
 
 import gzip
-import random
 from pathlib import Path
 
 import numpy as np
@@ -11,7 +10,7 @@ from hypothesis import strategies as st
 from sacrebleu.metrics import BLEU, CHRF, TER
 
 from nmt.evaluation.evaluation_report import score_translations
-from nmt.evaluation.metrics import bleu_of, chrf_of, corpus_bleu, statistics, ter_of, tokenization
+from nmt.evaluation.metrics import bleu_of, corpus_bleu, statistics, tokenization
 
 HYPOTHESES = ["the cat sat on the mat today", "wrong words here now", "more wrong words again"]
 FIRST = ["the cat sat on the mat today", "a small dog ran home", "two birds sing in trees"]
@@ -104,36 +103,29 @@ def test_chinese_against_itself_is_100_with_its_tokenizer_and_a_warning_without(
 
 
 def test_subsets_of_the_rows_score_as_the_subsets_of_the_text() -> None:
-    rows = statistics(HYPOTHESES, [FIRST, SECOND])
+    rows = statistics(HYPOTHESES, [FIRST, SECOND], metrics=("chrf", "chrf++", "bleu_lc", "ter"))
     part = [0, 2]
     hypotheses = [HYPOTHESES[i] for i in part]
     references = [[lines[i] for i in part] for lines in (FIRST, SECOND)]
     assert bleu_of(rows.bleu[part]).score == BLEU().corpus_score(hypotheses, references).score
-    assert chrf_of(rows.chrf[part]) == CHRF().corpus_score(hypotheses, references).score
-    assert rows.ter is not None
-    assert ter_of([rows.ter[i] for i in part]) == TER().corpus_score(hypotheses, references).score
+    own = rows.subset(part)
+    assert own.score("chrf") == CHRF().corpus_score(hypotheses, references).score
+    assert own.score("chrf++") == CHRF(word_order=2).corpus_score(hypotheses, references).score
+    assert own.score("bleu_lc") == BLEU(lowercase=True).corpus_score(hypotheses, references).score
+    assert own.score("ter") == TER().corpus_score(hypotheses, references).score
 
 
-def test_ter_finds_the_shifts_that_sacrebleu_finds() -> None:
-    generator = random.Random(3)
-    for vocabulary, longest, count in ((3, 11, 60), (7, 31, 19), (13, 61, 3)):
-
-        def line(words: int = vocabulary, most: int = longest) -> str:
-            return " ".join(str(generator.randrange(words)) for _ in range(generator.randrange(most)))
-
-        hypotheses, first, second = ([line() for _ in range(count)] for _ in range(3))
-        rows = statistics(hypotheses, [first, second]).ter
-        assert rows == TER()._extract_corpus_statistics(hypotheses, [first, second])
-
-
-def test_ter_follows_the_band_where_lengths_differ_greatly() -> None:
-    pairs = [("a " * 131, "b a c"), ("c d", "d c " * 67), ("x y z " * 3, "z " * 97)]
-    hypotheses, references = (list(side) for side in zip(*pairs, strict=True))
-    assert statistics(hypotheses, [references]).ter == TER()._extract_corpus_statistics(hypotheses, [references])
+def test_further_metrics_stand_beside_the_usual_ones_with_their_signatures() -> None:
+    upper = [line.upper() for line in FIRST]
+    metrics = score_translations(upper, [FIRST], metrics=["chrf++", "bleu_lc"]).metrics
+    assert (metrics["bleu_lc"]["score"], metrics["ter"]["score"]) == (100, None)
+    assert metrics["bleu"]["score"] == 0
+    assert "case:lc" in metrics["bleu_lc"]["signature"]
+    assert "nw:2" in metrics["chrf++"]["signature"]
 
 
 def test_rows_are_whole_numbers() -> None:
-    assert statistics(HYPOTHESES, [FIRST], ter=False).bleu.dtype == np.int64
+    assert statistics(HYPOTHESES, [FIRST]).bleu.dtype == np.int64
 
 
 @pytest.mark.slow

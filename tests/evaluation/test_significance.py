@@ -37,7 +37,7 @@ def outputs(right: float, seed: int) -> list[str]:
 
 
 def rows(lines: list[str]) -> np.ndarray:
-    return statistics(lines, [REFERENCES], ter=False).bleu
+    return statistics(lines, [REFERENCES]).bleu
 
 
 GOOD, GOOD_TOO, POOR = rows(outputs(0.85, 1)), rows(outputs(0.85, 2)), rows(outputs(0.65, 3))

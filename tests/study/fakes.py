@@ -1,17 +1,22 @@
 """Invented translations of an invented test set, and run directories in the form that nmt.evaluate leaves them."""
 
 import json
+from dataclasses import replace
 from functools import cache
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+from hydra import compose, initialize_config_dir
+from omegaconf import OmegaConf
 
 from nmt.data.corpus import TestSet
 from nmt.evaluation.stored import lines_sha256
+from nmt.run import write_config
+from nmt.schema import conf_dir
 from nmt.settings import ResamplingSettings
 from nmt.study.headline import LengthGroups
-from nmt.study.report import StudyInputs, StudySettings, build_report
+from nmt.study.report import Report, StudyInputs, StudySettings, build_report
 from nmt.study.results import System, group_by_system, read_result
 
 # how likely a word is wrong, and how much more so for each word of the source
@@ -76,6 +81,17 @@ def write_files(root: Path) -> None:
         (root / name).write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
 
 
+@cache
+def invented_config() -> dict[str, Any]:
+    """The settings of a small Transformer."""
+    given = "experiment=transformer data=text data.name=invented data.source=en data.target=de data.train_src=t.en "
+    given += "data.train_tgt=t.de data.test_src=t.en data.test_tgt=t.de batching.tokens=800 batching.max_pieces=100 "
+    given += "model.embedding_size=6 model.heads=3 model.layers=1 model.feed_forward_size=7"
+    with initialize_config_dir(str(conf_dir()), version_base="1.3"):
+        config: Any = OmegaConf.to_container(compose("train", given.split()), resolve=True)
+    return config
+
+
 def write_run(root: Path, system: str = "rnn", seed: int = 1, **changed: Any) -> Path:
     """A run directory with its translations; no weights."""
     report = evaluation(system, seed, **changed)
@@ -84,15 +100,7 @@ def write_run(root: Path, system: str = "rnn", seed: int = 1, **changed: Any) ->
     (run / "evaluation" / "test.json").write_text(json.dumps(report), encoding="utf-8")
     hypotheses = "".join(f"{line}\n" for line in translations(system, seed))
     (run / "evaluation" / "test.hyp.txt").write_text(hypotheses, encoding="utf-8")
-    (run / "config.yaml").write_text(
-        "data: {_target_: nmt.data.text.TextCorpus, name: invented, source: en, target: de, train_src: t.en,\n"
-        "       train_tgt: t.de, test_src: t.en, test_tgt: t.de}\n"
-        f"batching: {{max_tokens: 800, max_pieces: 100}}\nseed: {seed}\n"
-        "model: {_target_: nmt.models.transformer.Transformer, _partial_: true, embedding_size: 6, heads: 3,\n"
-        "        layers: 1, feed_forward_size: 7, norm: pre, activation: relu, dropout: 0.0, attention_dropout: 0.0,\n"
-        "        tie_embeddings: none}\n",
-        encoding="utf-8",
-    )
+    write_config(run, {**invented_config(), "seed": seed, "name": system})
     data = {"train_sha256": "ef56" * 16, "train": {"kept": 20_000}}
     (run / "data.json").write_text(json.dumps(data), encoding="utf-8")
     cost = {"rnn": 1.0, "bahdanau": 2.0, "luong": 1.5, "transformer": 1.2}[system]
@@ -124,6 +132,6 @@ def choices(pairs: str = "baseline", baseline: str | None = None, trials: int = 
 RECORD = {"command": "python -m nmt.compare", "commit": "0123abc", "date": "2001-02-03", "machine": "a machine"}
 
 
-def report_of(systems: list[System], pairs: str = "baseline", **changed: Any) -> dict[str, Any]:
+def report_of(systems: list[System], pairs: str = "baseline", **changed: Any) -> Report:
     report = build_report(systems, changed.pop("variants", []), known()._replace(**changed), choices(pairs), RECORD)
-    return {**report, "notes": ["a note"], "failures": []}
+    return replace(report, notes=["a note"])

@@ -2,12 +2,31 @@
 
 import itertools
 import random
+from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from nmt.evaluation.alignment_error import AlignmentBin, AlignmentEntry
+from nmt.evaluation.by_length import BinScore
 from nmt.study.attention_maps import END, WordMap
-from nmt.study.explorer import packed_map
+from nmt.study.explorer import (
+    Explorer,
+    ExplorerSentence,
+    ExplorerSystem,
+    PackedMap,
+    SentenceMaps,
+    packed_map,
+)
+from nmt.study.figures import curves_chart, length_chart
+from nmt.study.headline import Headline
+from nmt.study.hypothesis_tests import PairTest, Significance
+from nmt.study.length_views import MaxLength
+from nmt.study.page import ReportTexts, write_page
+from nmt.study.report import BinInfo, Report, RunRow, SystemRow, TestInfo, View
+from nmt.study.samples import Sample
+from nmt.study.tables import grids
 
 SYSTEMS = ["rnn", "bahdanau", "luong", "transformer"]
 BLEU = {
@@ -27,55 +46,61 @@ TARGET_WORDS = (
 )
 
 
-def report(systems: list[str] = SYSTEMS) -> dict[str, Any]:
-    """The report of a comparison as plain values."""
+def report(systems: list[str] = SYSTEMS) -> Report:
+    """The report of a comparison."""
     labels = [f"{low}–{high - 1}" if high else f"{low}+" for low, high in itertools.pairwise(EDGES)]
-    words = view("words", "source words", labels, EDGES, COUNTS, systems)
-    words["cap"] = {"at": 50.0, "label": "longest training source: 50 words"}
-    words["training"] = [0.22, 0.24, 0.21, 0.18, 0.147, 0.003, 0.0]
+    words = replace(
+        view("words", "source words", labels, EDGES, COUNTS, systems),
+        cap=MaxLength(50.0, "longest training source: 50 words"),
+        training=[0.22, 0.24, 0.21, 0.18, 0.147, 0.003, 0.0],
+    )
     tens = [1, 5, 8, 12, 17, 22, 28, 35, 43, 53, None]
     tenths = [f"{low}–{high - 1}" if high else f"{low}–70" for low, high in itertools.pairwise(tens)]
     pieces = [1, 15, 30, 45, 60, 75, 90, None]
     spans = [f"{low}–{high - 1}" if high else f"{low}+" for low, high in itertools.pairwise(pieces)]
-    return {
-        "title": f"BLEU by source length: {', '.join(systems)} on grammar",
-        "headlines": [headline(name, place) for place, name in enumerate(systems) if name != "rnn"],
-        "limits": [
-            "What this does not show: the cause. State size, gradient path and training lengths were not varied, "
+    return Report(
+        title=f"BLEU by source length: {', '.join(systems)} on grammar",
+        headlines=[headline(name, place) for place, name in enumerate(systems) if name != "rnn"],
+        variant_headlines=[],
+        limits=[
+            "The cause. State size, gradient path and training lengths were not varied, "
             "so a gap that grows with length is consistent with a bottleneck but does not prove one.",
             "Other text: the sentences come from a grammar with a small vocabulary.",
         ],
-        "record": {
+        record={
             "command": "python -m nmt.compare seeds=[1,2,3]",
             "commit": "0123abcdef",
             "date": "2030-01-02T03:04:05+00:00",
             "machine": "an invented machine, 2 cores",
             "versions": {"python": "3.11.2", "torch": "2.13.0"},
         },
-        "test": {
-            "name": "test",
-            "data": "grammar",
-            "sentences": sum(COUNTS),
-            "source_language": "en",
-            "target_language": "de",
-            "source_sha256": "ab12" * 16,
-            "references_sha256": ["cd34" * 16],
-        },
-        "signatures": {"bleu": "nrefs:1|case:mixed|eff:no|tok:13a|smooth:exp|version:2.6.0"},
-        "baseline": "rnn",
-        "systems": [{"system": name, "bleu": curve(name)[3]} for name in systems],
-        "views": [
+        test=TestInfo("test", "grammar", sum(COUNTS), "en", "de", "ab12" * 16, ["cd34" * 16]),
+        signatures={"bleu": "nrefs:1|case:mixed|eff:no|tok:13a|smooth:exp|version:2.6.0"},
+        baseline="rnn",
+        systems=[system_row(name) for name in systems],
+        variants=[],
+        views=[
             words,
             view("deciles", "source words, tenths of the test set", tenths, tens, [206] * 10, systems),
             view("pieces", "source pieces", spans, pieces, COUNTS, systems),
         ],
-        "significance": significance(systems, labels),
-        "curves": {name: [[n * 230_000, curve(name)[2] * (1 - 0.6**n)] for n in range(1, 9)] for name in systems},
-        "alignment": [alignment(name, shift, labels) for name in systems if name != "rnn" for shift in (0, 1)],
-        "tables": tables(systems, labels),
-        "notes": ["Same training data for all: 24,000 pairs.", "Same updates for all: 2,000."],
-        "failures": [],
-    }
+        significance=significance(systems, labels),
+        curves={name: [(n * 230_000, curve(name)[2] * (1 - 0.6**n)) for n in range(1, 9)] for name in systems},
+        alignment=[alignment(name, shift, labels) for name in systems if name != "rnn" for shift in (0, 1)],
+        parameter_ratio=1.0,
+        fairness=[],
+        notes=["Same training data for all: 24,000 pairs.", "Same updates for all: 2,000."],
+    )
+
+
+def system_row(name: str) -> SystemRow:
+    run = RunRow(name, 1, curve(name)[3], 2000, 2000, 1_840_000, 106.0, 106.0, 2, "ef56" * 16)
+    return SystemRow(
+        **vars(score(curve(name)[3], 2064)), system=name, parameters=345_319, state="128", state_numbers=128,
+        updates=2000,
+        evaluated_at_update=2000, target_pieces=1_840_000, cpu_seconds=106.0, capped=2, search=None, warnings=[],
+        runs=[run] * 3,
+    )  # fmt: skip
 
 
 def curve(system: str) -> list[float]:
@@ -88,135 +113,57 @@ def curve(system: str) -> list[float]:
 
 def view(
     name: str, axis: str, labels: list[str], edges: list[int | None], counts: list[int], systems: list[str]
-) -> dict[str, Any]:
+) -> View:
     bins = [
-        {
-            "label": label,
-            "low": low,
-            "high": high,
-            "n": n,
-            "source_tokens": 9 * n,
-            "reference_tokens": 9 * n,
-            "descriptive": n < 100,
-        }
+        BinInfo(label, low or 0, high, n, 9 * n, n < 100)
         for label, low, high, n in zip(labels, edges, edges[1:], counts, strict=False)
     ]
     scores = {}
     for system in systems:
         values = np.interp(np.linspace(0, 6, len(bins)), range(7), curve(system))
         scores[system] = [score(float(value), n) for value, n in zip(values, counts, strict=False)]
-    return {
-        "name": name,
-        "axis": axis,
-        "title": f"BLEU by {axis}",
-        "bins": bins,
-        "cap": None,
-        "training": None,
-        "scores": scores,
-    }
+    return View(name, axis, f"BLEU by {axis}", bins, None, None, scores, {})
 
 
-def score(bleu: float, n: int) -> dict[str, Any]:
+def score(bleu: float, n: int) -> BinScore:
     half = (2.5 if bleu < 90 else 0.8) * (350 / n) ** 0.5
-    return {
-        "bleu": bleu,
-        "interval": [max(0.0, bleu - half), min(100.0, bleu + half)],
-        "brevity_penalty": 0.987,
-        "length_ratio": 0.9871,
-        "precisions": [90.0, 80.0, 70.0, 60.0],
-        "chrf": bleu,
-        "hypothesis_tokens": 9 * n,
-        "seeds": [bleu - 0.6, bleu + 0.1, bleu + 0.5],
-        "note": "",
-    }
+    ends = (max(0.0, bleu - half), min(100.0, bleu + half))
+    seeds: list[float | None] = [bleu - 0.6, bleu + 0.1, bleu + 0.5]
+    return BinScore(bleu, ends, seeds, 0.987, 0.9871, [90.0, 80.0, 70.0, 60.0], 9.0 * n, 9 * n, bleu, "", {})
 
 
-def headline(name: str, place: int) -> dict[str, Any]:
+def headline(name: str, place: int) -> Headline:
     estimate = 60.0 - 5.4 * place
-    return {
-        "system": name,
-        "baseline": "rnn",
-        "short": "1–19",
-        "long": "40+",
-        "n_short": 704,
-        "n_long": 656,
-        "estimate": estimate,
-        "interval": [estimate - 2.1, estimate + 2.0],
-        "seeds": [estimate - 0.7, estimate + 0.2, estimate + 0.5],
-        "gap_short": 26.1,
-        "gap_short_interval": [24.0, 28.1],
-        "gap_long": 26.1 + estimate,
-        "gap_long_interval": [80.0, 84.0],
-        "sentence": f"From short sentences (1–19 words) to long ones (40 and more), {name}'s lead over rnn grows by "
+    return Headline(
+        system=name, baseline="rnn", short="1–19", long="40+", n_short=704, n_long=656, estimate=estimate,
+        interval=(estimate - 2.1, estimate + 2.0), seeds=[estimate - 0.7, estimate + 0.2, estimate + 0.5],
+        gap_short=26.1, gap_short_interval=(24.0, 28.1), gap_long=26.1 + estimate, gap_long_interval=(80.0, 84.0),
+        descriptive=False,
+        sentence=f"From short sentences (1–19 words) to long ones (40 and more), {name}'s lead over rnn grows by "
         f"{estimate:.1f} BLEU (95% interval {estimate - 2.1:.1f} to {estimate + 2:.1f}).",
-        "descriptive": False,
-    }
+    )  # fmt: skip
 
 
-def significance(systems: list[str], labels: list[str]) -> dict[str, Any]:
+def significance(systems: list[str], labels: list[str]) -> Significance:
     tests = []
     for name in systems:
         for place, label in enumerate(["all", *labels]):
             if name == "rnn":
                 continue
             difference = curve(name)[place % 7] - curve("rnn")[place % 7]
+            ends = (difference - 2, difference + 2)
             tests.append(
-                {
-                    "view": "words",
-                    "bin": label,
-                    "a": "rnn",
-                    "b": name,
-                    "n": 352,
-                    "difference": difference,
-                    "interval": [difference - 2, difference + 2],
-                    "p_bootstrap": 0.0004,
-                    "p_randomisation": 0.0001,
-                    "holm_bootstrap": 0.0028,
-                    "holm_randomisation": 0.031,
-                    "identical": False,
-                    "significant": abs(difference) > 5,
-                }
-            )
-    return {"holm": "over the 7 bins of each pair", "resamples": 1000, "trials": 10_000, "seed": 12345, "tests": tests}
+                PairTest("words", label, "rnn", name, 352, difference, ends, 0.0004, 0.0001, False, 0.0028, 0.031,
+                         abs(difference) > 5)
+            )  # fmt: skip
+    return Significance("over the 7 bins of each pair", 1000, 10_000, 12345, tests)
 
 
-def alignment(name: str, shift: int, labels: list[str]) -> dict[str, Any]:
+def alignment(name: str, shift: int, labels: list[str]) -> AlignmentEntry:
     aer = 0.08 + 0.4 * shift
-    parts = [
-        {"label": label, "n": 352, "aer": aer + 0.01 * place, "precision": 0.9, "recall": 0.9}
-        for place, label in enumerate(labels)
-    ]
+    parts = [AlignmentBin(label, 352, aer + 0.01 * place, 0.9, 0.9) for place, label in enumerate(labels)]
     way = "layer 2, mean of heads" if name == "transformer" else ""
-    return {
-        "system": name,
-        "way": way,
-        "shift": shift,
-        "gold": "test",
-        "n": 2064,
-        "aer": aer,
-        "precision": 0.93,
-        "recall": 0.9,
-        "by_length": parts,
-    }
-
-
-def tables(systems: list[str], labels: list[str]) -> list[dict[str, Any]]:
-    header = "system,seeds,parameters,state,updates,target pieces,CPU time,BLEU,chrF2,TER,capped".split(",")
-    spans = {name: f"{curve(name)[3]:.1f} ({curve(name)[3] - 1:.1f}–{curve(name)[3] + 1:.1f})" for name in systems}
-    rows = [[name, *"3|345,319|128|2,000|1.84 M|1:46".split("|"), spans[name], "97.8", "2.6", "2"] for name in systems]
-    lengths = [
-        [name, *(f"{value:.1f}\n[{value - 1:.1f}, {value + 1:.1f}]" for value in curve(name))] for name in systems
-    ]
-    header_lengths = ["BLEU by source words", *(f"{label}\nn={n}" for label, n in zip(labels, COUNTS, strict=True))]
-    return [
-        {
-            "title": "Systems",
-            "header": header,
-            "rows": rows,
-            "notes": ["Mean of three seeds; in brackets the lowest and the highest."],
-        },
-        {"title": "BLEU by source words", "header": header_lengths, "rows": lengths, "notes": ["[ ]: 95% interval."]},
-    ]
+    return AlignmentEntry(name, way, shift, False, "test", 2064, aer, 0.93, 0.9, parts)
 
 
 def sentences(count: int = 100) -> list[tuple[list[str], list[str], list[tuple[int, int]]]]:
@@ -234,7 +181,7 @@ def sentences(count: int = 100) -> list[tuple[list[str], list[str], list[tuple[i
     return found
 
 
-def explorer(count: int = 100, systems: list[str] = SYSTEMS) -> dict[str, Any]:
+def explorer(count: int = 100, systems: list[str] = SYSTEMS) -> Explorer:
     """Invented weights near the gold links, for every system but the first."""
     made = sentences(count)
     numbers = np.random.default_rng(1)
@@ -242,23 +189,20 @@ def explorer(count: int = 100, systems: list[str] = SYSTEMS) -> dict[str, Any]:
     for name in systems[1:]:
         shape = (LAYERS, HEADS) if name == "transformer" else (1, 1)
         maps[name] = [
-            {
-                "reference": weights(source, target, gold, shape, numbers),
-                "own": weights(source, target[:-1], (), shape, numbers),
-            }
+            SentenceMaps(
+                weights(source, target, gold, shape, numbers), weights(source, target[:-1], (), shape, numbers)
+            )
             for source, target, gold in made
         ]
-    return {
-        "sentences": [
-            {"source": " ".join(source), "reference": " ".join(target), "words": len(source)}
-            for source, target, _ in made
-        ],
-        "systems": [{"system": name, "attention": place > 0} for place, name in enumerate(systems)],
-        "maps": maps,
-    }
+    return Explorer(
+        [ExplorerSentence(" ".join(source), " ".join(target), len(source)) for source, target, _ in made],
+        [ExplorerSystem(name, place > 0) for place, name in enumerate(systems)],
+        maps,
+        {name: [" ".join(target[:-1]) for _, target, _ in made] for name in systems},
+    )
 
 
-def weights(source: list[str], target: list[str], gold: Any, shape: tuple[int, int], numbers: Any) -> dict[str, Any]:
+def weights(source: list[str], target: list[str], gold: Any, shape: tuple[int, int], numbers: Any) -> PackedMap:
     rows, columns = len(target) + 1, len(source) + 1
     logits = numbers.normal(size=(*shape, rows, columns))
     centre = {t: s for s, t in gold}
@@ -269,17 +213,29 @@ def weights(source: list[str], target: list[str], gold: Any, shape: tuple[int, i
     return packed_map(WordMap([*source, END], [*target, END], raised / raised.sum(-1, keepdims=True)), gold)
 
 
-def samples(systems: list[str] = SYSTEMS) -> list[dict[str, Any]]:
+def samples(systems: list[str] = SYSTEMS) -> list[Sample]:
     """Four short sentences and two long ones."""
     made = sorted(sentences(), key=lambda pair: len(pair[0]))
     chosen = [("short", pair) for pair in made[3:7]] + [("long", pair) for pair in made[-3:-1]]
     return [
-        {
-            "source": " ".join(source),
-            "reference": " ".join(target),
-            "words": len(source),
-            "group": group,
-            "outputs": {name: " ".join(target[: len(target) - place]) for place, name in enumerate(systems)},
-        }
+        Sample(
+            " ".join(source),
+            " ".join(target),
+            len(source),
+            {name: " ".join(target[: len(target) - place]) for place, name in enumerate(systems)},
+            group,
+        )
         for group, (source, target, _) in chosen
     ]
+
+
+def write(
+    path: Path, made: Report | None = None, shown: list[Sample] | None = None, maps: Explorer | None = None
+) -> Path:
+    """The page of the report, written to path."""
+    made = made or report()
+    charts = {view.name: length_chart(made, view) for view in made.views if view.bins}
+    if made.curves:
+        charts["curves"] = curves_chart(made)
+    write_page(made, grids(made), charts, ReportTexts(shown, maps), path)
+    return path

@@ -3,22 +3,19 @@
 import numpy as np
 import pytest
 
+from nmt.evaluation.metrics import Statistics
 from nmt.study import headline
-from nmt.study.headline import LengthGroups, headlines, limits
+from nmt.study.headline import Headline, LengthGroups, headlines, limits, variant_headlines
 from nmt.study.length_views import length_views
-from nmt.study.scoring import SeedStatistics
 from tests.study.fakes import choices, report_of, systems_in
 
 ENDS = LengthGroups((1, 19), (40, None))
 
 
-def found(short: float, long: float) -> dict[str, object]:
+def found(short: float, long: float) -> Headline:
     change = long - short
-    return {
-        "system": "b", "baseline": "a", "short": "1–19", "long": "40+", "n_short": 200, "n_long": 200,
-        "estimate": change, "interval": [change - 0.5, change + 0.5], "seeds": [change],
-        "gap_short": short, "gap_long": long, "descriptive": False,
-    }  # fmt: skip
+    ends = (change - 0.5, change + 0.5)
+    return Headline("b", "a", "1–19", "40+", 200, 200, change, ends, [change], short, ends, long, ends, False)
 
 
 @pytest.mark.parametrize(
@@ -44,8 +41,8 @@ def test_who_leads_and_whether_the_gap_grows(short, long, said):
 
 def test_without_a_headline_the_reason_is_one_that_holds(tmp_path):
     alone = report_of(systems_in(tmp_path, ("rnn",)))
-    assert alone["headlines"] == []
-    assert "it takes two systems" in alone["limits"][0]
+    assert alone.headlines == []
+    assert "it takes two systems" in alone.limits[0]
 
 
 def test_one_run_of_a_system_is_not_called_a_training():
@@ -54,6 +51,30 @@ def test_one_run_of_a_system_is_not_called_a_training():
 
 def test_one_sentence_makes_no_interval_and_so_no_headline():
     row = np.array([[9, 9, 9, 8, 7, 6, 9, 8, 7, 6]])
-    rows = {label: SeedStatistics([row.repeat(3, axis=0)], [], {}) for label in "ab"}
+    rows = {label: [Statistics(row.repeat(3, axis=0), {}, {})] for label in "ab"}
     words = length_views(["w " * 5, "w " * 5, "w " * 45], None)[0]
     assert headlines(rows, words, "a", ENDS, choices().resampling) == []
+
+
+def test_other_searches_are_held_against_the_baselines_own_search_and_equal_time_against_the_baseline() -> None:
+    generator = np.random.default_rng(2)
+    lengths = [5] * 20 + [45] * 20
+
+    def system(right: float) -> list[Statistics]:
+        rows = [[n, n, *(int(right * (n - k)) for k in range(4)), *(n - k for k in range(4))] for n in lengths]
+        return [
+            Statistics(np.array(rows) - generator.integers(0, 2, (40, 10)) * [0, 0, 1, 1, 1, 1, 0, 0, 0, 0], {}, {})
+        ]
+
+    systems = {"rnn": system(0.5), "luong": system(0.8)}
+    variants = {name: system(0.7) for name in ("rnn, beam=1", "luong, beam=1", "luong at rnn's CPU time (1:00)")}
+    words = length_views(["w " * n for n in lengths], None)[0]
+    rows = variant_headlines(systems, variants, words, "rnn", ENDS, choices().resampling)
+    assert [(row.system, row.baseline) for row in rows] == [
+        ("luong, beam=1", "rnn, beam=1"), ("luong at rnn's CPU time (1:00)", "rnn"),
+    ]  # fmt: skip
+    assert all(row.interval[0] < row.estimate < row.interval[1] and row.descriptive for row in rows)
+
+
+def test_of_texts_nothing_is_said_about_seeds() -> None:
+    assert "training" not in limits([found(1.0, 2.0)], 1, trained=False)[0]

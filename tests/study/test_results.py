@@ -67,8 +67,7 @@ def test_text_of_any_program_is_a_system_of_its_own(tmp_path):
     file = tmp_path / "other.hyp.gz"
     file.write_bytes(gzip.compress("".join(f"{line}\n" for line in translations("luong")).encode()))
     result = read_result(file, invented_test(), "other")
-    assert (result.evaluation["system"], result.hypotheses) == ("other", translations("luong"))
-    assert result.evaluation["metrics"]["ter"]["score"] > 0
+    assert (result.system, result.hypotheses) == ("other", translations("luong"))
 
 
 def test_a_text_that_is_a_line_short_is_refused_with_both_counts(tmp_path):
@@ -110,3 +109,10 @@ def test_an_evaluation_of_another_text_is_refused(tmp_path, part):
 
 def test_equal_text_under_another_name_is_accepted(tmp_path):
     assert read_result(write_run(tmp_path / "b", data="other"), invented_test())
+
+
+def test_a_name_that_would_act_on_a_terminal_is_shown_and_does_nothing(tmp_path):
+    file = tmp_path / "t.txt"
+    file.write_text("".join(f"{line}\n" for line in translations("luong")))
+    (system,) = group_by_system([read_result(file, invented_test(), "a\x1b[31m\nb\u202e")])
+    assert system.label == "a\ufffd[31m\ufffdb\ufffd"

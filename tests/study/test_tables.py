@@ -3,13 +3,15 @@
 import csv
 import io
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from nmt.study.fairness import fairness
+from nmt.study.page import ReportTexts
 from nmt.study.remarks import remarks
-from nmt.study.report_files import ReportTexts, terminal_report, write_report
+from nmt.study.report_files import terminal_report, write_report
 from nmt.study.results import System
 from nmt.study.tables import (
     Grid,
@@ -36,7 +38,7 @@ def report(tmp_path_factory):
 
 
 def test_each_system_has_one_row_in_each_block(report):
-    for grid in (systems_grid("", report["systems"]), length_grid(report["views"][0], report["views"][0]["scores"])):
+    for grid in (systems_grid("", report.systems), length_grid(report.views[0], report.views[0].scores)):
         assert [row[0] for row in grid.rows] == list(FAULTS)
         assert all(len(row) == len(grid.header) for row in grid.rows)
 
@@ -53,23 +55,23 @@ def test_every_table_is_rectangular(report):
 
 
 def test_the_header_of_a_bin_holds_its_n_and_a_mark_under_a_hundred(report):
-    header = length_grid(report["views"][0], report["views"][0]["scores"]).header
+    header = length_grid(report.views[0], report.views[0].scores).header
     assert (header[1], header[-1]) == ("1–9\nn=130", "60+\nn=7*")
 
 
 def test_the_numbers_that_reach_the_decoder_are_shown_where_known(report):
-    grid = systems_grid("", report["systems"])
+    grid = systems_grid("", report.systems)
     assert [row[grid.header.index("state")] for row in grid.rows] == ["128", "128 n", "–", "–"]
 
 
 def test_a_bin_without_bleu_is_a_dash(report):
-    view = report["views"][0]
-    scores = {"rnn": [view["scores"]["rnn"][0] | {"bleu": None, "interval": None}, *view["scores"]["rnn"][1:]]}
+    view = report.views[0]
+    scores = {"rnn": [replace(view.scores["rnn"][0], bleu=None, interval=None), *view.scores["rnn"][1:]]}
     assert length_grid(view, scores).rows[0][1] == "–"
 
 
 def test_stars_stand_where_both_tests_say_so(report):
-    grid = significance_grid(report)
+    grid = significance_grid(report.significance)
     assert grid.header[:2] == ["difference", "all"]
     assert grid.rows[0][0] == "bahdanau - rnn"
     assert "*" in grid.rows[0][grid.header.index("40–49")]
@@ -77,13 +79,13 @@ def test_stars_stand_where_both_tests_say_so(report):
 
 
 def test_columns_of_the_text_stand_under_each_other(report):
-    lines = as_text(systems_grid("", report["systems"])).split("\n")
+    lines = as_text(systems_grid("", report.systems)).split("\n")
     assert len({line.index("]") for line in lines[2:]}) == 1
     assert len(lines[1]) == max(map(len, lines))
 
 
 def test_the_terminal_shows_the_result_first(report):
-    text = terminal_report({**report, "notes": remarks(report, [], [])})
+    text = terminal_report(replace(report, notes=remarks(report, [], [])))
     assert text.startswith("* bahdanau leads rnn by ")
     for fact in ("613 sentences", "0123abc", "2001-02-03", "a machine", "nrefs:1", "beam 5", "13a tokens", "one seed"):
         assert fact in text
@@ -91,8 +93,8 @@ def test_the_terminal_shows_the_result_first(report):
 
 def test_warnings_that_all_share_are_said_once(systems):
     for system in systems:
-        system.results[0].evaluation["warnings"].append("odd references")
-    systems[0].results[0].evaluation["warnings"].append("only mine")
+        system.results[0].warnings.append("odd references")
+    systems[0].results[0].warnings.append("only mine")
     found = remarks(report_of(systems), ["x: broke"], ["said"])
     assert [line for line in found if "odd references" in line] == ["Warning (all): odd references"]
     assert "Warning (rnn): only mine" in found
@@ -108,15 +110,15 @@ def test_markdown_rows_have_as_many_cells_as_their_header(report):
 def test_markdown_and_latex_show_the_interval_below_the_score():
     grid = Grid("", ["a", "b\nn=3"], [["x_1", "41.0\n[39.6, 42.4]"]])
     assert "41.0<br>\\[39.6, 42.4\\]" in as_markdown(grid)
-    assert as_latex(grid).split("\n")[3:8] == [
-        r"a & b \\", r" & n=3 \\", r"\midrule", r"x\_1 & 41.0 \\", r" & [39.6, 42.4] \\",
+    assert [" ".join(line.split()) for line in as_latex(grid).split("\n")[3:8]] == [
+        r"a & b \\", r"& n=3 \\", r"\midrule", r"x\_1 & 41.0 \\", r"& [39.6, 42.4] \\",
     ]  # fmt: skip
 
 
 def test_names_cannot_break_the_markdown_or_latex():
     grid = Grid("", ["a"], [["a|b*c%&$"]])
     assert "| a\\|b\\*c%&$ |" in as_markdown(grid)
-    assert r"a|b$^{*}$c\%\&\$" in as_latex(grid)
+    assert r"a|b*c\%\&\$" in as_latex(grid)
 
 
 def test_csv_spreads_lists_over_columns_and_reads_back():
@@ -162,7 +164,7 @@ def test_without_text_no_sentence_is_in_any_file(tmp_path: Path, report):
 
 @pytest.mark.slow
 def test_seeds_are_shown_as_mean_and_range(tmp_path):
-    grid = systems_grid("", report_of(systems_in(tmp_path, seeds=2))["systems"])
+    grid = systems_grid("", report_of(systems_in(tmp_path, seeds=2)).systems)
     row = dict(zip(grid.header, grid.rows[0], strict=True))
     assert (row["seeds"], row["updates"]) == ("2", "1,500")
     low, high = map(float, row["seeds' BLEU"].split("–"))
@@ -189,15 +191,15 @@ def test_what_differs_is_shouted(systems):
     training = systems[1].results[0].training
     changed = training._replace(
         updates=700,
-        settings={"batching": {"max_tokens": 801}},
+        settings={"batching": {"tokens": 801, "pool": 1_000_000}},
         data={"train_sha256": "00" * 32, "train": {"kept": 19}},
     )
-    systems[1].results[0].evaluation["parameters"] = 800_000
+    object.__setattr__(systems[1].results[0], "parameters", 800_000)
     object.__setattr__(systems[1].results[0], "training", changed)
     data, updates, batches, parameters = fairness(systems)
     assert data.startswith("TRAINING DATA DIFFER")
     assert "bahdanau 700" in updates
-    assert batches == "BATCHES DIFFER in max_tokens, max_pieces."
+    assert batches == "BATCHES DIFFER in tokens, max_pieces."
     assert parameters.startswith("PARAMETERS DIFFER by 101.5%")
 
 
@@ -229,7 +231,7 @@ def test_other_pairs_kept_of_one_text_are_other_data(systems):
 
 def test_weights_that_are_not_the_last_are_named(systems):
     for system, update in zip(systems, (1000, 1500, 1450, 1500), strict=True):
-        system.results[0].evaluation["updates"] = update
+        object.__setattr__(system.results[0], "evaluated_at", update)
     assert fairness(systems)[1] == (
         "Same updates for all: 1,500; the best weights in validation, which are evaluated, are of update: "
         "rnn 1,000, luong 1,450."
@@ -239,6 +241,6 @@ def test_weights_that_are_not_the_last_are_named(systems):
 def test_a_system_alone_has_tables_and_nothing_to_test(tmp_path):
     (system,) = systems_in(tmp_path, ("rnn",))
     report = report_of([System("alone", system.results)])
-    assert report["significance"] is None
-    assert report["headlines"] == []
+    assert report.significance is None
+    assert report.headlines == []
     assert [grid.title for grid in grids(report)][:2] == ["Systems", "BLEU by source words"]

@@ -278,8 +278,8 @@ def place_phrase(rng: Random, place: Place, case: str, owner: str, adjective: fl
     elif noun.en in _INDEFINITE_PLACES and not definite and r > 0.85:
         kind = "a"
     adjectives = noun.adjectives if "person" not in noun.kinds else ()
-    around = _around_noun(rng, noun, kind, noun.gender, NounPhraseSpec(case, owner, adjective), adjectives)
-    return prepositional(en, de, NounPhrase(around, "s", "", definite=True), contract=True)
+    surrounded = _around_noun(rng, noun, kind, noun.gender, NounPhraseSpec(case, owner, adjective), adjectives)
+    return prepositional(en, de, NounPhrase(surrounded, "s", "", definite=True), contract=True)
 
 
 MODALS = ("can", "must", "want")

@@ -25,7 +25,7 @@
     select.parentElement.hidden = options.length < 2;
   };
   const readout = make("p", { id: "x-readout", className: "readout", role: "status" });
-  const none = make("p", { id: "x-none", className: "left-out" });
+  const none = make("div", { id: "x-none" }); // what there is to say where there are no weights
   const svg = document.createElementNS("http://www.w3.org/2000/svg", "svg");
   svg.setAttribute("aria-hidden", "true");
   const side = (name, lang) =>
@@ -88,13 +88,26 @@
     draw();
   };
 
+  const withoutWeights = ({ system, attention }) => {
+    const { source, reference } = data.sentences[pick.sentence.value];
+    const state = data.states[system];
+    const why = attention
+      ? "This system has no weights for this sentence."
+      : `${system} has no attention: all it knows of the source, for every word, is one vector${state ? ` (${state} numbers)` : ""}.`;
+    const texts = [["source", source, 0], ["its translation", data.outputs[system]?.[pick.sentence.value], 1], ["reference", reference, 1]];
+    const shown = texts.filter(([, text]) => typeof text === "string");
+    return [
+      make("p", { className: "left-out", textContent: why }),
+      ...shown.map(([name, text, side]) =>
+        make("p", { className: "alone", dir: "auto", lang: data.languages[side] }, make("b", { textContent: name, lang: "en", dir: "ltr" }), text || "(empty)")),
+    ];
+  };
   const draw = () => {
     const packed = current()?.[pick.way.value];
-    const system = data.systems.find((one) => one.system === pick.system.value);
+    const system = data.systems.find((candidate) => candidate.system === pick.system.value);
     view.hidden = !packed;
     none.hidden = Boolean(packed);
-    none.textContent = system.attention ? "This system has no weights for this sentence." : `${system.system}: no attention: every word sees the same summary.`;
-    if (!packed) return;
+    if (!packed) return none.replaceChildren(...withoutWeights(system));
     map = decode(packed);
     active = null;
     for (const [name, box] of Object.entries(sides)) {
@@ -173,11 +186,13 @@
     const area = links.getBoundingClientRect();
     const box = (name, place) => sides[name].children[place].getBoundingClientRect();
     const flat = Object.entries(sides).every(([name]) => box(name, 0).top === box(name, map[name].length - 1).top);
+    const faint = flat ? 0.7 : 0.45; // ribbons of lines that wrap pass behind other words
+    const least = active || flat ? 0.02 : 0.1;
     const shown = [];
     map.target.forEach((_, t) => map.source.forEach((_, s) => {
-      const meant = active ? (active.t === null || active.t === t) && (active.s === null || active.s === s) : flat;
+      const meant = active ? (active.t === null || active.t === t) && (active.s === null || active.s === s) : true;
       const weight = map.weight(t, s);
-      if (meant && (weight >= 0.02 || map.isGold(t, s))) shown.push([t, s, weight]);
+      if (meant && (weight >= least || (active && map.isGold(t, s)))) shown.push([t, s, weight]);
     }));
     svg.replaceChildren(...shown.flatMap(([t, s, weight]) => {
       const [from, to] = [box("source", s), box("target", t)];
@@ -190,7 +205,7 @@
         path.style.strokeWidth = width;
         return path;
       };
-      const drawn = weight >= 0.02 ? [line("link", active ? Math.max(0.12, weight) : 0.7 * weight, 1 + 3 * weight)] : [];
+      const drawn = weight >= 0.02 ? [line("link", active ? Math.max(0.12, weight) : faint * weight, 1 + 3 * weight)] : [];
       return active && map.isGold(t, s) ? [...drawn, line("link gold", 1, 1.5)] : drawn;
     }));
   };
@@ -243,6 +258,6 @@
   fill(pick.length, counted.filter(([, , n]) => n).map(([place, label, n]) => [place, `${label} (${n})`]), 0);
   fill(pick.system, data.systems.map(({ system, attention }) => [system, attention ? system : `${system} (no attention)`]),
     data.systems.find(({ attention }) => attention)?.system);
-  pick.sentence.append(make("option", { value: Math.max(0, data.sentences.findIndex(({ words }) => words >= 8 && words <= 16)) }));
+  pick.sentence.append(make("option", { value: data.opened ?? Math.max(0, data.sentences.findIndex(({ words }) => words >= 8 && words <= 16)) }));
   chooseLength();
 })();
