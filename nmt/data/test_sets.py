@@ -8,8 +8,10 @@ import logging
 import socket
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
+from http.client import HTTPException
 from pathlib import Path
 from typing import Any, NamedTuple
+from urllib.error import URLError
 
 from filelock import FileLock
 
@@ -255,19 +257,12 @@ def _fetch(dataset: Any, pair: str) -> list[str]:
             reason = " ".join(errors) or " ".join(str(error).split()) or type(error).__name__
             if isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EACCES, errno.EROFS):
                 raise UserError(f"cannot write into {_cache()} ({reason}); SACREBLEU=FOLDER names another") from None
-            if _is_network_error(error):
+            if isinstance(error, URLError | HTTPException | ConnectionError | TimeoutError):
                 raise UserError(
                     f"cannot fetch {dataset.name} ({reason}); sacreBLEU keeps it in {_cache() / dataset.name}: copy "
                     f"that folder from a machine with a network, or set the variable SACREBLEU to another place"
                 ) from None
             raise _damaged(dataset.name, reason) from None
-
-
-def _is_network_error(error: BaseException) -> bool:
-    from http.client import HTTPException
-    from urllib.error import URLError
-
-    return isinstance(error, URLError | HTTPException | ConnectionError | TimeoutError)
 
 
 def _damaged(name: str, reason: str) -> UserError:
@@ -293,28 +288,21 @@ def _locked(name: str) -> Iterator[None]:
         lock.release()
 
 
-class _LogRecorder(logging.Handler):
-    """Keeps what is logged instead of showing it."""
-
-    def __init__(self) -> None:
-        super().__init__(logging.ERROR)
-        self.messages: list[str] = []
-
-    def emit(self, record: logging.LogRecord) -> None:
-        self.messages.append(record.getMessage())
-
-
 @contextmanager
 def _captured_log() -> Iterator[list[str]]:
     """sacreBLEU logs what is wrong with a file and exits; and it waits for a server as long as the system lets it."""
-    recorder, logger, timeout = _LogRecorder(), logging.getLogger("sacrebleu"), socket.getdefaulttimeout()
-    propagates = logger.propagate
-    logger.addHandler(recorder)
-    logger.propagate = False
+    errors: list[str] = []
+
+    def collect(record: logging.LogRecord) -> bool:
+        if record.levelno >= logging.ERROR:
+            errors.append(record.getMessage())
+        return record.levelno < logging.ERROR
+
+    logger, timeout = logging.getLogger("sacrebleu"), socket.getdefaulttimeout()
+    logger.addFilter(collect)
     socket.setdefaulttimeout(NETWORK_TIMEOUT)
     try:
-        yield recorder.messages
+        yield errors
     finally:
         socket.setdefaulttimeout(timeout)
-        logger.removeHandler(recorder)
-        logger.propagate = propagates
+        logger.removeFilter(collect)
