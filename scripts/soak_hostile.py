@@ -22,14 +22,15 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from scripts.soak_configurations import write_text_files
-from scripts.soak_strangers import CANARY, CONTROL, OUTSIDE, RUN, SECRET, VARIATIONS, Variation
+from scripts.soak_records import VARIATIONS
+from scripts.soak_strangers import CANARY, CONTROL, OUTSIDE, RUN, SECRET, Variation
 
 ROOT = Path(__file__).resolve().parent.parent
 OUTPUT = ROOT / "outputs" / "reference" / "soak"
 CPU_SECONDS, WALL_SECONDS, MEMORY = 5, 60, 1 << 30  # more than for the untouched run; the second: a hang
 TRAIN = (
-    "experiment=bahdanau data=copy data.train_pairs=60 data.valid_pairs=4 data.test_pairs=6 data.max_length=6 workers=1 "
-    "tokenizer.vocab_size=400 tokenizer.shrink=true size.embedding=8 size.attention=8 size.bahdanau.encoder=8 "
+    "experiment=bahdanau data=copy data.train_pairs=60 data.valid_pairs=4 data.test_pairs=6 data.max_length=6 "
+    "workers=1 tokenizer.vocab_size=400 tokenizer.shrink=true size.embedding=8 size.attention=8 size.bahdanau.encoder=8 "
     "size.bahdanau.hidden=8 training.bleu_sentences=2 training.validate_every=2 training.keep_every=2 "
     "training.average_last=2 device=cpu threads=1 schedule=constant"
 )
@@ -40,7 +41,7 @@ COMPARE = (
 )
 PROGRAMS = {  # RUN stands for the stranger's directory
     "translate": "translate checkpoint=RUN input=3.en output=out/new.fr device=cpu threads=1",
-    "translate kept": "translate checkpoint=RUN/kept/update-0000002.safetensors input=3.en output=out/new.fr device=cpu",
+    "translate kept": "translate checkpoint=RUN/kept/update-0000002.safetensors input=3.en output=out/new.fr",
     "evaluate": f"evaluate checkpoint=RUN {SCORES}",
     "evaluate files": f"evaluate checkpoint=RUN test.src=3.en test.ref=3.fr {SCORES} output=out/scores",
     "compare": f"compare runs=[good,RUN] {COMPARE} report.text=none draw_attention=false",

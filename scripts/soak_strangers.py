@@ -1,17 +1,13 @@
 """The runs that scripts/soak_hostile.py has every program open: a trained run, changed as a stranger might."""
 
-import dataclasses
-import gzip
-import json
 import os
 import pickle
 import re
 import shutil
-import struct
-import zipfile
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from functools import cache, partial
+from dataclasses import replace as replace_fields
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -59,17 +55,13 @@ WEIGHTS = ("best.safetensors", "kept/update-0000002.safetensors")
 
 @dataclass(frozen=True)
 class Variation:
-    """A change of a run directory, the programs that open it (all, where none is named), and those typed as commands."""
+    """A change of a run directory, the programs that open it (all, if none is named), and those typed as commands."""
 
     name: str
     change: Callable[[Path], object]
     programs: tuple[str, ...] = ()
     typed: tuple[str, ...] = ()
     run_name: str = RUN
-
-
-def only(programs: tuple[str, ...], variation: Variation) -> Variation:
-    return variation if variation.programs else dataclasses.replace(variation, programs=programs)
 
 
 class Evil:
@@ -112,15 +104,6 @@ def replace(run: Path, name: str) -> Path:
     return path
 
 
-def json_with(name: str, change: Callable[[dict[str, Any]], object]) -> Callable[[Path], object]:
-    def apply(run: Path) -> None:
-        value = json.loads((run / name).read_text(encoding="utf-8"))
-        change(value)
-        (run / name).write_text(json.dumps(value), encoding="utf-8")
-
-    return apply
-
-
 def both(*changes: Callable[[Path], object]) -> Callable[[Path], object]:
     return lambda run: [change(run) for change in changes]
 
@@ -155,72 +138,8 @@ def folder_as_link(name: str, to: str) -> Callable[[Path], object]:
     return apply
 
 
-@cache
-def bomb(unit: bytes = b"\n") -> bytes:
-    """2.5 GiB as gzip: 40 parts, each of which is 64 MiB."""
-    return gzip.compress(unit * (1 << 26), compresslevel=1) * 40
-
-
-def compressed_hypotheses(unit: bytes) -> Callable[[Path], object]:
-    def apply(run: Path) -> None:
-        replace(run, "evaluation/test.hyp.txt")
-        (run / "evaluation/test.hyp.txt.gz").write_bytes(bomb(unit))
-
-    return apply
-
-
-def packed_state(run: Path) -> None:
-    """A resume state whose records are compressed: 2 GiB in a file of 9 MB."""
-    with zipfile.ZipFile(replace(run, "resume.pt"), "w", zipfile.ZIP_DEFLATED, compresslevel=1) as archive:
-        with archive.open("archive/data.pkl", "w", force_zip64=True) as entry:
-            for _ in range(32):
-                entry.write(bytes(1 << 26))
-        archive.writestr("archive/version", "3\n")
-
-
-def torch_state(value: Any) -> Callable[[Path], object]:
-    def apply(run: Path) -> None:
-        import torch
-
-        state = torch.load(run / "resume.pt", weights_only=True)
-        torch.save(value(state) if callable(value) else value, run / "resume.pt")
-
-    return apply
-
-
-def header(change: Callable[[dict[str, Any]], Any], name: str = "best.safetensors") -> Callable[[Path], object]:
-    """A weights file with another header."""
-
-    def apply(run: Path) -> None:
-        content = (run / name).read_bytes()
-        length = struct.unpack("<Q", content[:8])[0]
-        entries = json.loads(content[8 : 8 + length])
-        changed = change(entries)
-        text = changed if isinstance(changed, bytes) else json.dumps(entries).encode()
-        (run / name).write_bytes(struct.pack("<Q", len(text)) + text + content[8 + length :])
-
-    return apply
-
-
-def first_entry(**values: Any) -> Callable[[dict[str, Any]], object]:
-    return lambda entries: entries[next(name for name in entries if name != "__metadata__")].update(values)
-
-
-def nan_weights(run: Path) -> None:
-    import torch
-    from safetensors.torch import load_file, save_file
-
-    weights = load_file(run / "best.safetensors")
-    nan = {name: torch.full_like(tensor, torch.nan) for name, tensor in weights.items()}
-    save_file(nan, run / "best.safetensors", metadata={"update": "4"})
-
-
 def nested(text: str) -> str:
     return text * DEEP
-
-
-def wide_json(entries: int) -> str:
-    return '{"extended": [' + "[]," * entries + "[]]}"
 
 
 ALIAS_BOMB = "a0: &a0 [x, x, x, x, x, x, x, x, x, x]\n" + "".join(
@@ -255,6 +174,11 @@ def code_in_config() -> Iterator[Variation]:
 
 
 def config_as_data() -> Iterator[Variation]:
+    for variation in _config_as_data():
+        yield replace_fields(variation, programs=READ_CONFIG)
+
+
+def _config_as_data() -> Iterator[Variation]:
     corpus = {"_target_": "nmt.data.text.TextCorpus", "train_src": "b.en", "train_tgt": "b.fr"}
     secret = f"../{OUTSIDE}/secret.txt"
     yield Variation("${oc.env:HOME}", config_with(name="${oc.env:HOME}"), typed=("translate",))
@@ -283,10 +207,9 @@ def config_as_data() -> Iterator[Variation]:
         ),
     )
     for what, name in ACTING.items():
-        yield Variation(f"a name with {what}", config_with(name=name.encode("utf-8", "replace").decode()))
-        yield Variation(
-            f"a test set with {what}", config_with(evaluate={"test": name.encode("utf-8", "replace").decode()})
-        )
+        text = name.encode("utf-8", "replace").decode()
+        yield Variation(f"a name with {what}", config_with(name=text))
+        yield Variation(f"a test set with {what}", config_with(evaluate={"test": text}))
 
 
 def every_file() -> Iterator[Variation]:
@@ -313,120 +236,3 @@ def every_file() -> Iterator[Variation]:
         yield Variation(f"{name}: a file", lambda run, name=name: (shutil.rmtree(run / name), (run / name).touch()))  # type: ignore[misc]
     yield Variation("a link to a folder outside", lambda run: (run / "more").symlink_to(f"../../{OUTSIDE}"))
     yield Variation("many files", lambda run: [(run / str(n)).touch() for n in range(20_100)], ("translate", "resume"))
-
-
-def weights() -> Iterator[Variation]:
-    yield Variation("int8", header(first_entry(dtype="I8")), typed=("translate",))
-    yield Variation("a shape of 480 GB", header(first_entry(shape=[4 * 10**8, 300])))
-    yield Variation("a shape of text", header(first_entry(shape="x")))
-    yield Variation("offsets outside", header(first_entry(data_offsets=[0, 1 << 50])))
-    yield Variation("offsets that are text", header(first_entry(data_offsets="x")))
-    yield Variation("entries that are no objects", header(lambda entries: entries.update(extra=[1])))
-    yield Variation("a tensor's name acts", header(lambda entries: entries.update({ACTING["an escape"]: {}})))
-    yield Variation("a deep header", header(lambda entries: nested("[").encode()))
-    yield Variation("an update of 5,000 digits", header(lambda e: e.update(__metadata__={"update": "9" * 5000})))
-    yield Variation("metadata that is a list", header(lambda e: e.update(__metadata__=[1])))
-    yield Variation("weights without a number", nan_weights)
-    for name in WEIGHTS:
-        yield Variation(f"{name}: a header of 2^63 bytes", as_text(name, struct.pack("<Q", 1 << 63) + b"{}"))
-        yield Variation(f"{name}: cut", lambda run, name=name: os.truncate(run / name, 500))  # type: ignore[misc]
-    yield Variation(
-        "kept: other names",
-        lambda run: (run / "kept/update-0000002.safetensors").rename(run / "kept/update-x.safetensors"),
-    )
-    averaged = "checkpoints/4.safetensors"
-    yield Variation(f"{averaged}: int8", header(first_entry(dtype="I8"), averaged), ("resume",))
-    yield Variation(
-        f"{averaged}: other tensors",
-        lambda run: shutil.copy(run / "best.safetensors", run / "checkpoints/2.safetensors"),
-    )
-
-
-def resume_states() -> Iterator[Variation]:
-    only = ("resume",)
-    yield Variation("resume.pt: 2 GiB packed", packed_state)
-    yield Variation("resume.pt: a list", torch_state([1]), only)
-    yield Variation("resume.pt: nothing in it", torch_state({}), only)
-    for key in ("progress", "loss_average", "model", "optimizer", "random", "files"):
-        yield Variation(f"resume.pt: {key} is text", torch_state(lambda state, key=key: {**state, key: "x"}), only)
-        yield Variation(
-            f"resume.pt: no {key}", torch_state(lambda s, key=key: {k: v for k, v in s.items() if k != key}), only
-        )
-    for name, value in (("update", "x"), ("update", 1e300), ("seconds", float("nan")), ("epoch", -1), ("batch", 10**9), ("checkpoints", ["../../x"]), ("checkpoints", 1), ("best", "x")):  # fmt: skip
-        change = lambda state, name=name, value=value: {**state, "progress": {**state["progress"], name: value}}  # noqa: E731
-        yield Variation(f"resume.pt: {name} is {value}", torch_state(change), only)
-    evil = {"config.yaml": f"!!python/object/apply:os.system ['{CODE}']".encode(), "../../outside/canary": b"x"}
-    yield Variation(
-        "resume.pt: files with code",
-        both(torch_state(lambda s: {**s, "files": evil}), as_text("config.yaml", "")),
-        only,
-    )
-
-
-def records() -> Iterator[Variation]:
-    """What data.json, status.json and evaluations say."""
-    evaluation, status, data = "evaluation/test.json", "status.json", "data.json"
-    wrong: Sequence[Any] = ("x", [1], {"a": 1}, None, -1, 10**400)
-    for value in wrong:
-        for file, keys in (
-            (evaluation, ("system", "run", "seed", "updates", "parameters", "search", "capped", "warnings", "test", "split", "seconds", "hypotheses_sha256")),
-            (status, ("state", "updates", "target_pieces", "seconds", "cpu_seconds", "extended", "parameters", "budget", "record")),
-            (data, ("longest_source", "prepared", "identity", "train", "source_language", "target_language", "corpus", "name", "test")),
-        ):  # fmt: skip
-            kind = "10^400" if value == 10**400 else json.dumps(value)
-            change = lambda stored, keys=keys, value=value: stored.update(dict.fromkeys(keys, value))  # noqa: E731
-            programs = READERS[file]
-            yield Variation(f"{file}: all is {kind}", json_with(file, change), programs)
-            for n, key in enumerate(keys):
-                if (wrong.index(value) - n) % len(wrong) == 0:  # each with one of them
-                    yield Variation(
-                        f"{file}: {key} is {kind}",
-                        json_with(file, lambda stored, key=key, value=value: stored.update({key: value})),  # type: ignore[misc]
-                        programs,
-                    )
-    for what, name in ACTING.items():
-        yield Variation(
-            f"an evaluation of a system with {what}",
-            json_with(evaluation, lambda s, n=name: s.update(system=n, run=n)),
-            ("evaluate", "compare, pictures"),
-        )  # type: ignore[misc]
-        yield Variation(
-            f"a warning with {what}",
-            json_with(evaluation, lambda s, n=name: s.update(warnings=[n])),
-            ("compare, pictures",),
-        )  # type: ignore[misc]
-        yield Variation(
-            f"a corpus with {what}",
-            json_with(data, lambda s, n=name: s.update(name=n, corpus={"corpus": n}, source_language=n)),
-            ("evaluate files", "compare"),
-        )  # type: ignore[misc]
-        names = ("translate", "evaluate", "compare", "resume", "nmt.load")
-        yield Variation(f"a run called by {what}", lambda run: None, names, run_name=name.replace("/", "-"))
-    yield Variation("prepared text outside", json_with(data, lambda s: s.update(prepared=f"../../../{OUTSIDE}")))
-    yield Variation("lines packed to 2.5 GiB", compressed_hypotheses(b"\n"))
-    yield Variation("a line packed to 2.5 GiB", compressed_hypotheses(b"a"))
-    yield Variation("status.json: 60 MB of lists", as_text(status, wide_json(20_000_000)))
-    yield Variation("metrics.jsonl: 50 MB of lists", as_text("metrics.jsonl", wide_json(16_000_000)))
-    yield Variation(
-        "metrics.jsonl: wrong kinds",
-        as_text(
-            "metrics.jsonl",
-            '{"update": "x"}\n{"update": 1e999, "valid/bleu": "x"}\n{"update": 1, "seconds": [1], "target_pieces": "x", "valid/bleu": {}}\n',
-        ),
-    )
-    yield Variation("metrics.jsonl without status.json: wrong kinds", both(
-        as_text("metrics.jsonl", '{"update": 1, "seconds": [1], "target_pieces": "x", "valid/bleu": "y"}\n'), lambda run: replace(run, status)))  # fmt: skip
-    yield Variation(
-        "alignment.json: wrong kinds", as_text("evaluation/test.alignment.json", '{"alignment": [{"by_length": "x"}]}')
-    )
-    yield Variation("alignment.json: text", as_text("evaluation/test.alignment.json", '{"alignment": "x"}'))
-
-
-VARIATIONS = [
-    *code_in_config(),
-    *(only(READ_CONFIG, one) for one in config_as_data()),
-    *every_file(),
-    *(only(USERS, one) for one in weights()),
-    *resume_states(),
-    *records(),
-]

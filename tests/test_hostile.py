@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 
 from scripts import soak_hostile
-from scripts.soak_strangers import VARIATIONS, Variation
+from scripts.soak_records import VARIATIONS
+from scripts.soak_strangers import Variation
 from tests.conftest import ROOT, program_environment
 
 TABLE = ROOT / "outputs" / "reference" / "soak" / "hostile.json"

@@ -1,4 +1,4 @@
-"""What a preparation says on the terminal: filters that leave out much of a corpus, or mean little for its languages."""
+"""What a preparation reports on the terminal: filters that leave out much of a corpus, or suit its languages badly."""
 
 from pathlib import Path
 from typing import Any
