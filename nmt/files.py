@@ -90,8 +90,10 @@ def require_self_contained(folder: Path) -> None:
             path, entries = Path(parent, name), entries + 1
             if entries > MAX_ENTRIES:
                 raise UserError(f"{folder} holds more than {MAX_ENTRIES:,} files; a run directory has fewer")
-            if path.is_symlink() and not path.resolve().is_relative_to(inside):
-                raise UserError(f"{printable(str(path))} is a link that leads out of {folder}; replace it by a copy")
+            if path.is_symlink() and not (path.exists() and Path(os.path.realpath(path)).is_relative_to(inside)):
+                raise UserError(
+                    f"{printable(str(path))} is a link that leads out of {folder}, or nowhere; replace it by a copy"
+                )
             kind = path.stat().st_mode if path.exists() else stat.S_IFREG
             if not (stat.S_ISREG(kind) or stat.S_ISDIR(kind)):
                 raise UserError(f"{printable(str(path))} is neither a file nor a folder; remove it")

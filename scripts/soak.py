@@ -1,5 +1,7 @@
 """Long attacks on the programs: python -m scripts.soak settings [--seed N] [--share 0.1] [--programs train,translate]
 
+`hostile` is in soak_hostile.py: runs of strangers, opened by every program.
+
 `settings` gives each declared setting of each program every one of VALUES, and its own bounds, one at a time, in a
 configuration of the shipped choices. What the declarations let through is run, in a process and a folder of its own.
 Each pair must be refused in one line before anything is written, or run. The table of all outcomes goes to

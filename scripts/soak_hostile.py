@@ -16,10 +16,13 @@ import signal
 import sys
 import tempfile
 import threading
-from collections.abc import Iterator, Mapping, Sequence
+import traceback
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
+
+from hydra.core.global_hydra import GlobalHydra
 
 from scripts.soak_configurations import write_text_files
 from scripts.soak_records import VARIATIONS
@@ -83,14 +86,17 @@ def attack_strangers(seed: int, share: float, output: Path | None) -> int:
         limits = {name: untouched(template, name) for name in PROGRAMS}
         pairs = [(variation, name) for variation in VARIATIONS for name in variation.programs or USUAL]
         chosen = sorted(generator.sample(range(len(pairs)), round(share * len(pairs))))
+        typed = [(variation, name) for variation in VARIATIONS for name in variation.typed if share == 1]
+        openings = [(*pairs[n], False) for n in chosen] + [(variation, name, True) for variation, name in typed]
+        lines = shared_out(
+            lambda n: outcome(template, *openings[n][:2], limits[openings[n][1]], openings[n][2]), len(openings)
+        )
         table: dict[str, dict[str, str]] = {}
-        for variation, name in (pairs[n] for n in chosen):
-            table.setdefault(variation.name, {})[name] = outcome(template, variation, name, limits[name])
-        typed = [(variation, name) for variation in VARIATIONS for name in variation.typed]
-        for variation, name in typed if share == 1 else []:
-            command = outcome(template, variation, name, limits[name], as_command=True)
-            if command != table[variation.name][name]:
-                table[variation.name][f"{name}, typed"] = f"{FAULT}otherwise as a command: {command}"
+        for (variation, name, as_command), line in zip(openings, lines, strict=True):
+            of_variation = table.setdefault(variation.name, {})
+            if as_command and line != of_variation[name]:
+                name, line = f"{name}, typed", f"{FAULT}otherwise as a command: {line}"
+            of_variation.setdefault(name, line)
     outcomes = [line for lines in table.values() for line in lines.values()]
     faults = [(v, p, line) for v, lines in table.items() for p, line in lines.items() if line.startswith(FAULT)]
     for variation_name, name, line in faults:
@@ -98,11 +104,35 @@ def attack_strangers(seed: int, share: float, output: Path | None) -> int:
     print(
         f"{len(table)} variations of a run, {len(outcomes)} openings: {len(faults)} faults, "
         f"{sum(line.startswith('error') for line in outcomes)} refused, {outcomes.count('works')} work; "
-        f"{len(typed) if share == 1 else 0} of them typed as commands too"
+        f"{len(typed)} of them typed as commands too"
     )
     if output or share == 1:
         write_tables(table, output or OUTPUT)
     return int(bool(faults))
+
+
+def shared_out(call: Callable[[int], str], count: int) -> list[str]:
+    """The results of calls 0, 1, ..., made by as many processes as there are processors."""
+    jobs, results = os.cpu_count() or 1, [""] * count
+    with tempfile.TemporaryDirectory(prefix="nmt-hostile-") as folder:
+        children = []
+        for job in range(jobs):
+            child = os.fork()
+            if child == 0:
+                try:
+                    texts = {n: call(n) for n in range(job, count, jobs)}
+                    Path(folder, str(job)).write_text(json.dumps(texts), encoding="utf-8")
+                except BaseException:
+                    traceback.print_exc()
+                finally:
+                    os._exit(0)
+            children.append(child)
+        for child in children:
+            os.waitpid(child, 0)
+        for job in range(jobs):
+            for n, text in json.loads(Path(folder, str(job)).read_text(encoding="utf-8")).items():
+                results[int(n)] = text
+    return results
 
 
 def make_template(template: Path) -> None:
@@ -284,8 +314,6 @@ def run_here(command: Sequence[str], work: Path, out: Path, err: Path, as_comman
         sys.argv = [f"nmt.{name}", *arguments]
         code = translate_by_load(arguments[0]) if name == "load" else run_main(name)
     except BaseException:
-        import traceback
-
         traceback.print_exc()
     finally:
         sys.stdout.flush()
@@ -294,11 +322,40 @@ def run_here(command: Sequence[str], work: Path, out: Path, err: Path, as_comman
 
 
 def run_main(name: str) -> int:
+    if "report.text=none" in sys.argv:  # drawing, and starting Python, take seconds; the comparison with pictures does
+        figures, jobs = importlib.import_module("nmt.study.figures"), importlib.import_module("nmt.study.jobs")
+        figures.save_chart = lambda chart, path: path.touch()  # type: ignore[attr-defined]
+        jobs._spawn = lambda command, log, environment: Forked(command, log.fileno())  # type: ignore[attr-defined]
     try:
         importlib.import_module(f"nmt.{name}").main()
     except SystemExit as exit:
         return int(exit.code or 0)
     return 0
+
+
+class Forked:
+    """A job of a comparison as a fork of it."""
+
+    def __init__(self, command: Sequence[str], log: int) -> None:
+        self.child = os.fork()
+        if self.child == 0:
+            code = 99
+            try:
+                os.dup2(log, 1)
+                os.dup2(log, 2)
+                GlobalHydra.instance().clear()
+                sys.argv = list(command[2:])
+                code = run_main(command[2].removeprefix("nmt."))
+            except BaseException:
+                traceback.print_exc()
+            finally:
+                sys.stdout.flush()
+                sys.stderr.flush()
+                os._exit(code)
+
+    def poll(self) -> int | None:
+        done, status = os.waitpid(self.child, os.WNOHANG)
+        return os.waitstatus_to_exitcode(status) if done else None
 
 
 def translate_by_load(run: str) -> int:
@@ -349,3 +406,5 @@ def warm_up() -> None:
     import torch
 
     torch.set_num_threads(1)
+    with torch.device("meta"):
+        torch.nn.Embedding(2, 2)  # imports more of torch

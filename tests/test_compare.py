@@ -360,6 +360,6 @@ def test_a_launcher_of_hydras_trains_what_is_missing_and_an_unknown_one_is_named
         assert json.loads((root / name / "status.json").read_text())["state"] == "finished"
         assert len(list((root / name / "kept").iterdir())) == 4
     logs = (root / "comparison" / "logs" / f"sweep-{n}.log" for n in (1, 2))
-    assert all(log.read_text().count("finished (training.max_updates=4)") == 2 for log in logs)
+    assert all(log.read_text().count("finished (4 updates, training.max_updates=4)") == 2 for log in logs)
     report = json.loads((root / "comparison" / "comparison.json").read_text(encoding="utf-8"))
     assert [len(system["runs"]) for system in report["systems"]] == [2, 2]
