@@ -17,8 +17,8 @@ WIDTH = 118
 
 def print_help(program: str, arguments: Sequence[str]) -> None:
     """What a program does, its groups, and every setting: its value here, its meaning, and what it may be."""
-    folders = [arguments[n + 1] for n, one in enumerate(arguments[:-1]) if one in ("--config-dir", "-cd")]
-    overrides = [one for one in arguments if "=" in one and not one.startswith("-")]
+    folders = [arguments[n + 1] for n, flag in enumerate(arguments[:-1]) if flag in ("--config-dir", "-cd")]
+    overrides = [argument for argument in arguments if "=" in argument and not argument.startswith("-")]
     if folders:
         overrides.append(f"hydra.searchpath=[{','.join(f'file://{folder}' for folder in folders)}]")
     with initialize_config_dir(str(conf_dir()), version_base="1.3"):
@@ -58,7 +58,7 @@ def setting_rows(
         if section is not None and isinstance(value, Mapping):
             yield from setting_rows(section, value, f"{key}.")
         elif isinstance(value, Mapping) and "_target_" in value:  # a class of the user's own
-            yield from ((f"{key}.{name}", one, "") for name, one in value.items() if not name.startswith("_"))
+            yield from ((f"{key}.{name}", part, "") for name, part in value.items() if not name.startswith("_"))
         else:
             yield key, value, f"{field.description} ({accepted(properties(declared)[name])})"
 
@@ -81,10 +81,10 @@ def completion(shell: str) -> str:
     paths: set[str] = set()
     for program, declared in PROGRAMS.items():
         groups = dict(groups_of(declared))
-        settings = [one for one in declared_settings(declared) if not one.is_section and ".parts." not in one.key]
-        keys[program] = [f"{key}=" for key in {*groups, *(one.key for one in settings)}]
-        values |= {**{one.key: choices for one in settings if (choices := choices_of(one.schema))}, **groups}
-        paths |= {one.key for one in settings if one.schema["is_path"]}
+        settings = [each for each in declared_settings(declared) if not each.is_section and ".parts." not in each.key]
+        keys[program] = [f"{key}=" for key in {*groups, *(setting.key for setting in settings)}]
+        values |= {setting.key: choices for setting in settings if (choices := choices_of(setting.schema))} | groups
+        paths |= {setting.key for setting in settings if setting.schema["is_path"]}
     replaced = {f"{key}=" for key in ("checkpoint", "hypotheses", *REPLACED_KEYS)}
     keys["compare"] += {*keys["train"], *keys["evaluate"]} - {*keys["compare"], *replaced}
     keys["completion"] = list(_SHELL_FUNCTIONS)

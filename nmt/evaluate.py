@@ -233,8 +233,9 @@ def reusable_translations(
         same_inputs = all(evaluation[key] == value for key, value in inputs.items())
         if not same_inputs or evaluation["test"]["source_sha256"] != lines_sha256(test.set.sources):
             return None
-        return BestTranslations(texts, evaluation["capped"], evaluation["split"], evaluation["seconds"])
-    except (KeyError, TypeError):
+        capped, split, seconds = (evaluation[key] for key in ("capped", "split", "seconds"))
+        return BestTranslations(texts, int(capped), int(split), float(seconds))
+    except (KeyError, TypeError, ValueError):
         return None
 
 

@@ -15,7 +15,8 @@ from omegaconf import OmegaConf
 from nmt.cli import readable_override
 from nmt.data.corpus import Corpus
 from nmt.data.test_sets import EvaluationSet, evaluation_sets, read_selection, read_test_set
-from nmt.errors import ConfigError
+from nmt.errors import ConfigError, UserError
+from nmt.files import read_json, require_self_contained
 from nmt.loading import stored_corpus
 from nmt.progress import say
 from nmt.run import (
@@ -187,7 +188,10 @@ def is_evaluated(
     needs_alignment = test.set.alignments is not None and not (folder / f"{test.set.name}.alignment.json").exists()
     if not stored.is_file() or (needs_alignment and checkpoint.is_dir() and weights):
         return False
-    search = json.loads(stored.read_text(encoding="utf-8")).get("search") or {}
+    try:
+        search = dict(read_json(stored).get("search") or {})
+    except (UserError, TypeError, ValueError):  # nmt.evaluate writes it again, or says why not
+        return False
     if any(key != "n_best" and getattr(settings, key, value) != value for key, value in search.items()):
         return False
     evaluated_at = stored.stat().st_mtime
@@ -221,12 +225,15 @@ def run_info(
     """Of the first run; one that is yet to be trained as well."""
     if planned:
         return RunInfo(planned[0].run_dir, planned[0].config, partial(instantiate, planned[0].config["data"]))
-    for path in paths:
+    runs = []
+    for path in paths:  # all are checked before anything in them is read
+        if path.is_dir():
+            require_self_contained(path)
         folder = path if path.is_dir() else path.parent.parent
         if path.exists() and (folder / "config.yaml").is_file():
             config = read_config(folder, trust)
-            return RunInfo(folder, config, partial(stored_corpus, folder, config, data_dir))
-    return None
+            runs.append(RunInfo(folder, config, partial(stored_corpus, folder, config, data_dir)))
+    return runs[0] if runs else None
 
 
 def evaluation_set(settings: EvaluateConfig, info: RunInfo | None) -> EvaluationSet:

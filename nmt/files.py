@@ -1,20 +1,27 @@
 """Files written whole or not at all, and files of strangers read within bounds."""
 
+import gzip
 import hashlib
 import json
+import math
 import os
 import re
 import stat
 import unicodedata
+import zlib
 from collections.abc import Callable, Sequence
 from itertools import chain, count
 from pathlib import Path
 from typing import Any
 
+import yaml
+
 from nmt.errors import UserError
 
+TEXT_LIMIT = 1 << 26  # bytes of a text, compressed or not, in a run directory
 CONTROLS = re.compile("[\x00-\x1f\x7f-\x9f]")
 MAX_ENTRIES = 20_000
+YAML_DEPTH = 24  # nested sections
 
 _UMASK = os.umask(0)
 os.umask(_UMASK)
@@ -90,32 +97,82 @@ def require_self_contained(folder: Path) -> None:
                 raise UserError(f"{printable(str(path))} is neither a file nor a folder; remove it")
 
 
-def read_bounded(path: Path, limit: int) -> str:
-    """UTF-8 text of an ordinary file of at most `limit` bytes. UserError where it is none; FileNotFoundError passes."""
+def read_bounded(path: Path, limit: int = TEXT_LIMIT, errors: str = "strict") -> str:
+    """UTF-8 text of an ordinary file (.gz: compressed) of at most `limit` bytes.
+
+    UserError where it is none; FileNotFoundError passes.
+    """
     try:
         status = path.stat()
         if not stat.S_ISREG(status.st_mode):
             raise UserError(f"{path} is not an ordinary file")
         if status.st_size > limit:
             raise UserError(f"{path} has {status.st_size:,} bytes; at most {limit:,} are read")
-        return path.read_text(encoding="utf-8")
+        with gzip.open(path) if path.suffix == ".gz" else path.open("rb") as file:
+            content = file.read(limit + 1)
+        if len(content) > limit:
+            raise UserError(f"{path} holds more than {limit:,} bytes; no more are read")
+        return content.decode("utf-8", errors)
     except FileNotFoundError:
         raise
+    except (EOFError, zlib.error) as error:
+        raise UserError(f"cannot read {path}: {error}") from None
     except UnicodeDecodeError as error:
         raise UserError(f"{path} is not UTF-8 (byte {error.start + 1})") from None
     except OSError as error:
         raise UserError(f"cannot read {path}: {error.strerror}") from None
 
 
-def read_json(path: Path, limit: int = 1 << 26) -> dict[str, Any]:
+def read_json(path: Path, limit: int = 1 << 24) -> dict[str, Any]:
     """A JSON object from a file of at most `limit` bytes. UserError where it is none; FileNotFoundError passes."""
     try:
-        value = json.loads(read_bounded(path, limit))
+        value = strict_json(read_bounded(path, limit))
     except (ValueError, RecursionError) as error:
         raise UserError(f"{path} is not JSON that can be read: {' '.join(str(error).split())}") from None
     if not isinstance(value, dict):
         raise UserError(f"{path} does not hold a JSON object")
     return value
+
+
+def read_yaml(path: Path, limit: int = 1 << 16) -> Any:
+    """A value from YAML of at most `limit` bytes. UserError where it is none; FileNotFoundError passes."""
+    try:
+        return yaml.load(read_bounded(path, limit), Loader=_DataLoader)
+    except (yaml.YAMLError, ValueError, RecursionError) as error:
+        raise UserError(f"cannot read {path}: {printable(' '.join(str(error).split()))}") from None
+
+
+class _DataLoader(yaml.SafeLoader):
+    """YAML without aliases and of bounded depth: a small file cannot expand to a large one."""
+
+    depth = 0
+
+    def compose_node(self, parent: yaml.Node | None, index: int) -> yaml.Node | None:
+        if self.check_event(yaml.AliasEvent):
+            raise yaml.YAMLError("aliases are not read")
+        self.depth += 1
+        if self.depth > YAML_DEPTH:
+            raise yaml.YAMLError(f"sections are nested more than {YAML_DEPTH} deep")
+        node = super().compose_node(parent, index)
+        self.depth -= 1
+        return node
+
+
+def strict_json(text: str) -> Any:
+    """A value of JSON as this program writes it: no NaN, no infinity, no number that a float cannot hold."""
+    return json.loads(text, parse_constant=_finite, parse_float=_finite, parse_int=_integer)
+
+
+def _finite(text: str) -> float:
+    if not math.isfinite(value := float(text)):
+        raise ValueError(f"{text} is no finite number")
+    return value
+
+
+def _integer(text: str) -> int:
+    if len(text) > 20:
+        raise ValueError(f"{text[:20]}... has too many digits")
+    return int(text)
 
 
 def visible(text: str) -> str:

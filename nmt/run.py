@@ -15,14 +15,14 @@ from filelock import FileLock, Timeout
 
 from nmt.data.tokenizer import SOURCE_MODEL, TARGET_MODEL, Tokenizer
 from nmt.errors import ConfigError, UserError
-from nmt.files import CONTROLS, printable, read_bounded, read_json, require_self_contained, write_bytes, write_text
+from nmt.files import CONTROLS, printable, read_json, read_yaml, require_self_contained, write_bytes, write_text
 from nmt.schema import About, OwnComponent, Settings, about, check, section_for, shown
 from nmt.training_settings import StoredConfig, TrainConfig, section_of_corpus
 
 CONFIG, DATA, STATUS, LOCK = "config.yaml", "data.json", "status.json", ".lock"
 SMALL_FILES = (CONFIG, DATA, SOURCE_MODEL, TARGET_MODEL)  # kept in the resume state too
 UNFINISHED = ("running", "interrupted", "failed")  # states of status.json
-CONFIG_LIMIT, CONFIG_DEPTH, TEXT_LIMIT = 1 << 16, 24, 4096  # bytes, nested sections, characters
+LONGEST_TEXT = 4096  # characters of a setting
 
 
 def check_resume(run_dir: Path, config: dict[str, Any]) -> bool:
@@ -139,14 +139,14 @@ def read_config(folder: Path, trust: Collection[str] = ()) -> dict[str, Any]:
     require_self_contained(folder)
     path = folder / CONFIG
     try:
-        config = yaml.load(read_bounded(path, CONFIG_LIMIT), Loader=_DataLoader)
+        config = read_yaml(path)
         if not isinstance(config, dict):
             raise ValueError("it holds no settings")
         _require_plain(config)
         stored = check(StoredConfig, config)
     except FileNotFoundError:
         raise UserError(f"{folder} is not a run directory: it has no {CONFIG}") from None
-    except (yaml.YAMLError, ValueError, RecursionError) as error:
+    except ValueError as error:
         raise UserError(f"cannot read {path}: {printable(' '.join(str(error).split()))}") from None
     except ConfigError as error:
         raise UserError(f"{path}: {printable(str(error))}") from None
@@ -157,22 +157,6 @@ def read_config(folder: Path, trust: Collection[str] = ()) -> dict[str, Any]:
                 f"if you trust it: trust={printable(name.rsplit('.', 1)[0])}"
             )
     return config
-
-
-class _DataLoader(yaml.SafeLoader):
-    """YAML without aliases and of bounded depth: a small file cannot expand to a large one."""
-
-    depth = 0
-
-    def compose_node(self, parent: yaml.Node | None, index: int) -> yaml.Node | None:
-        if self.check_event(yaml.AliasEvent):
-            raise yaml.YAMLError("aliases are not read")
-        self.depth += 1
-        if self.depth > CONFIG_DEPTH:
-            raise yaml.YAMLError(f"sections are nested more than {CONFIG_DEPTH} deep")
-        node = super().compose_node(parent, index)
-        self.depth -= 1
-        return node
 
 
 def _require_plain(value: Any) -> None:
@@ -186,8 +170,8 @@ def _require_plain(value: Any) -> None:
     elif isinstance(value, str):
         if "${" in value:
             raise ValueError(f"{value[:60]}: interpolations are not read")
-        if CONTROLS.search(value) or len(value) > TEXT_LIMIT:
-            raise ValueError(f"{value[:60]}: a text with control characters, or of over {TEXT_LIMIT:,} characters")
+        if CONTROLS.search(value) or len(value) > LONGEST_TEXT:
+            raise ValueError(f"{value[:60]}: a text with control characters, or of over {LONGEST_TEXT:,} characters")
 
 
 def own_classes(settings: Settings) -> Iterator[str]:
@@ -222,12 +206,12 @@ def is_whole(path: Path) -> bool:
     """Whether one of SMALL_FILES can be read; what it says is checked elsewhere."""
     try:
         if path.name == CONFIG:
-            return isinstance(yaml.load(read_bounded(path, CONFIG_LIMIT), Loader=_DataLoader), dict)
+            return isinstance(read_yaml(path), dict)
         if path.name == DATA:
             return bool(read_json(path))
         Tokenizer.from_file(path, normalises=False)
         return True
-    except (UserError, OSError, yaml.YAMLError):
+    except (UserError, OSError):
         return False
 
 

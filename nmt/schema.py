@@ -17,7 +17,17 @@ from pathlib import Path
 from typing import Annotated, Any, ClassVar, NamedTuple, Self
 
 import yaml
-from pydantic import BaseModel, ConfigDict, Discriminator, Field, Tag, ValidationError, create_model
+from pydantic import (
+    BaseModel,
+    ConfigDict,
+    Discriminator,
+    Field,
+    Tag,
+    ValidationError,
+    ValidatorFunctionWrapHandler,
+    create_model,
+    field_validator,
+)
 from pydantic.fields import FieldInfo
 
 from nmt.errors import ConfigError
@@ -54,11 +64,26 @@ class Settings(BaseModel):
     )
     shipped: ClassVar[tuple[tuple[str, str], ...]] = ()  # (YAML file, section) of the defaults; later ones win
 
+    @field_validator("*", mode="wrap")
+    @classmethod
+    def _accept_any_file_name(cls, value: Any, check: ValidatorFunctionWrapHandler) -> Any:
+        """Bytes of a file name that are no UTF-8 are surrogates in Python's text, which pydantic refuses."""
+        encodable = _encodable(value)
+        checked = check(encodable)
+        return checked if encodable == value else value
+
     @classmethod
     def defaults(cls, **changes: Any) -> Self:
         """The shipped defaults with some changes, for use from Python. ConfigError for a wrong value."""
         section = cls.shipped[-1][1]
         return check(cls, {**_shipped_values(cls.shipped), **changes}, f"{section}." if section else "")
+
+
+def _encodable(value: Any) -> Any:
+    """A text, or a list of texts, with ? in place of surrogates."""
+    if isinstance(value, list):
+        return [_encodable(item) for item in value]
+    return value.encode("utf-8", "replace").decode() if isinstance(value, str) else value
 
 
 class Component(Settings):
@@ -244,20 +269,28 @@ def _one_line(declared: type[Settings], values: Mapping[str, Any], error: Any, p
         known += [f"{key.rpartition('.')[0]}.{name}" for name in section.model_fields] if section else []
         near = difflib.get_close_matches(key, known, n=1)
         return f"there is no setting {key} here" + (f"; did you mean {near[0]}?" if near else "")
-    if error["type"] == "missing" and value is None:
-        return f"{key} is missing: give {accepted(schema)}"
+    is_missing = error["type"] == "missing" and value is None
     if field is None:
         return f"{key or 'the configuration'}: a group of settings is needed, not {shown(value)}"
     parts = sections_of(field)
-    options = sorted(path.stem for path in (conf_dir() / names[-1]).glob("*.yaml"))
+    options = sorted(path.stem for path in (conf_dir() / names[-1]).glob("*.yaml") if _fills_its_section(path))
     if parts and options and not isinstance(value, Mapping):
-        return f"{key}={shown(value)}: choose {names[-1]}=NAME, one of: {', '.join(options)}"
+        wrong = f"{key} is missing" if is_missing else f"{key}={shown(value)}"
+        return f"{wrong}: choose {names[-1]}=NAME, one of: {', '.join(options)}"
+    if is_missing:
+        return f"{key} is missing: give {accepted(schema)}"
     if parts and not isinstance(value, Mapping):
         names = [name for name in parts[0][1].model_fields if name not in Component.model_fields]
         examples = ", ".join(f"{key}.{name}=..." for name in names[:2])
         return f"{key}={shown(value)}: it is a group of settings" + (f": {examples}" if examples else "")
     most = error.get("ctx", {}).get("le", 0)
     return f"{key}={shown(value)}: give {accepted(schema)}" + (f", at most {most:,.10g}" if most >= UNBOUNDED else "")
+
+
+def _fills_its_section(path: Path) -> bool:
+    """Not so attention=multihead: its one setting is at the top level."""
+    text = path.read_text(encoding="utf-8")
+    return "@package _global_" not in text or "_target_:" in text or "defaults:" in text
 
 
 def shown(value: Any) -> str:

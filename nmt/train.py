@@ -18,7 +18,7 @@ from nmt.data.tokenizer import PAD, load_tokenizers
 from nmt.decoding.translator import Translator
 from nmt.errors import ConfigError, Interrupted, UserError
 from nmt.evaluation.metrics import corpus_bleu
-from nmt.files import read_json, remove_temporaries, write_bytes
+from nmt.files import read_json, remove_temporaries, require_self_contained, write_bytes
 from nmt.loading import (
     Run,
     build_model,
@@ -80,6 +80,8 @@ def main(composed: Composed) -> None:
         torch.set_num_threads(settings.threads)
 
     run_dir = _run_dir(composed)
+    if run_dir.is_dir():
+        require_self_contained(run_dir)
     _restore_damaged(run_dir)
     parent = _parent(composed, run_dir) if settings.init_from else None
     resumes = check_resume(run_dir, config)
@@ -224,7 +226,9 @@ class TrainingRun:
         self.report_start(progress)
         if progress.update and (change := self._rate_change(progress)):
             say(f"  note: {change}")
-            facts["extended"] = [*read_json(self.run_dir / STATUS).get("extended", []), [progress.update, change]]
+            with suppress(OSError, UserError, TypeError):  # a status that was lost
+                facts["extended"] = list(read_json(self.run_dir / STATUS).get("extended") or [])
+            facts["extended"] = [*facts.get("extended", []), [progress.update, change]]
         self.report_cost(progress)
         stop_request = StopRequest()
         write_status(self.run_dir, "running", progress, **facts)

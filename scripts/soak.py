@@ -71,13 +71,18 @@ class Pair(NamedTuple):
 
 def main() -> int:
     parser = argparse.ArgumentParser(prog="soak.py", description=__doc__, allow_abbrev=False)
-    parser.add_argument("attack", choices=["settings"])
+    parser.add_argument("attack", choices=["settings", "hostile"])
     parser.add_argument("--seed", type=int, default=1, help="of the share, and of what is also typed as a command")
     parser.add_argument("--share", type=float, default=1.0, help="of the pairs that are tried, chosen at random")
     parser.add_argument("--programs", default=",".join(PROGRAMS), help="train,translate,...")
     parser.add_argument("--commands", type=int, default=40, help="pairs that are also typed, where all are tried")
     parser.add_argument("--output", type=Path, help="folder of the tables; by default written only where all is tried")
     options = parser.parse_args()
+    if options.attack == "hostile":
+        from scripts.soak_hostile import attack_strangers
+
+        shutil.rmtree(SCRATCH, ignore_errors=True)
+        return attack_strangers(options.seed, options.share, options.output)
     programs = options.programs.split(",")
     try:
         with initialize_config_dir(str(conf_dir()), version_base="1.3"):

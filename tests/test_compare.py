@@ -232,7 +232,7 @@ def test_different_test_sets_are_refused_in_one_line(tmp_path, run_program, runs
         ("headline.long=[50,40]", "LAST not below it"),
         ("report.samples=many", "report.samples=many: give a whole number from 0 to 10,000"),
         ("report.explorer=-1", "report.explorer=-1: give a whole number from 0 to 100,000"),
-        ("jobs=two", "jobs=two: give a whole number from 1 to 4,096 or null"),
+        ("jobs=two", "jobs=two: give a whole number from 1 to 1,024 or null"),
         ("bootstrap.trials=0", "bootstrap.trials"),
         ("bootstrap=null", "it is a group of settings: bootstrap.resamples="),
         ("headline=5", "it is a group of settings: headline.short="),
@@ -332,7 +332,7 @@ def run_program_interrupted(folder, arguments):
     assert "Traceback" not in said
     states = [json.loads(path.read_text())["state"] for path in status]
     assert "interrupted" in states
-    assert set(states) <= {"interrupted", "finished (200 updates)"}
+    assert set(states) <= {"interrupted", "finished"}
     assert all((path.parent / "resume.pt").exists() for path in status)
 
 
@@ -352,7 +352,7 @@ def test_a_failing_run_is_shown_and_the_others_go_on(tmp_path, run_program, text
 def test_a_launcher_of_hydras_trains_what_is_missing_and_an_unknown_one_is_named(tmp_path, run_program, text):
     command = [*TINY, "training.max_updates=4", "experiments=rnn,luong", "seeds=1,2", "report.text=none"]
     done = run_program("compare", *command, "launcher=warehouse")
-    assert (done.returncode, "there is no hydra/launcher=warehouse" in done.stderr) == (1, True)
+    assert (done.returncode, "launcher=warehouse: there is none of this name here" in done.stderr) == (2, True)
     done = run_program("compare", *command, "launcher=joblib")
     assert done.returncode == 0, done.stderr
     root = tmp_path / "outputs" / "text"
@@ -360,6 +360,6 @@ def test_a_launcher_of_hydras_trains_what_is_missing_and_an_unknown_one_is_named
         assert json.loads((root / name / "status.json").read_text())["state"] == "finished"
         assert len(list((root / name / "kept").iterdir())) == 4
     logs = (root / "comparison" / "logs" / f"sweep-{n}.log" for n in (1, 2))
-    assert all(log.read_text().count("finished (4 updates)") == 2 for log in logs)
+    assert all(log.read_text().count("finished (training.max_updates=4)") == 2 for log in logs)
     report = json.loads((root / "comparison" / "comparison.json").read_text(encoding="utf-8"))
     assert [len(system["runs"]) for system in report["systems"]] == [2, 2]

@@ -422,8 +422,8 @@ def test_killed_at_ten_random_moments_it_ends_with_the_same_bytes(text: Path, ru
     }
     assert not [
         p
-        for p in psutil.process_iter(["cmdline"])
-        if "nmt.data.preparation.worker_pool" in " ".join(p.info.get("cmdline") or [])
+        for p in psutil.process_iter(["cmdline", "cwd"])
+        if "nmt.data.preparation.worker_pool" in " ".join(p.info.get("cmdline") or []) and p.info["cwd"] == str(text)
     ]
 
 

@@ -2,20 +2,24 @@
 
 import json
 import re
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 
 from nmt.schema import declared_settings
 from nmt.settings import PROGRAMS
-from tests.conftest import ROOT, run_script
+from tests.conftest import ROOT, program_environment
 
 TABLE = ROOT / "outputs" / "reference" / "soak" / "settings.json"
 
 
 @pytest.mark.slow
 def test_a_tenth_of_all_values_of_all_settings_are_refused_in_one_line_or_run(tmp_path: Path) -> None:
-    done = run_script("soak", tmp_path, "settings", "--share", "0.1")
+    command = [sys.executable, "-m", "scripts.soak", "settings", "--share", "0.1"]
+    environment = program_environment()
+    done = subprocess.run(command, capture_output=True, text=True, cwd=tmp_path, env=environment, timeout=900)
     assert done.returncode == 0, done.stdout + done.stderr
     assert " 0 faults" in done.stdout
     assert not list(tmp_path.iterdir())

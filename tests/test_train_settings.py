@@ -53,11 +53,11 @@ REFUSALS: list[tuple[list[str], list[str]]] = [
     (["optimizer=adamx"], ["adam", "adamw"]),
     (["model.cell=lstmm"], ["model.cell=lstmm", "lstm"]),
     (["attention=dot", "model.hidden_size=17"], ["attention=dot"]),
-    (["attention=multihead"], ["the model cannot be built", "attention"]),
+    (["attention=multihead"], ["model.attention is missing: choose attention=NAME", "additive"]),
     (["attention_backend=tiled"], ["what is chosen here has no setting attention_backend"]),
     (["experiment=transformer", "attention_backend=varlen"], ["varlen cannot run here", "attention_backend=auto"]),
-    (["experiment=transformer", "attention_backend=linear", "model.positions=alibi"], ["linear cannot express"]),
-    (["experiment=transformer", "attention_backend=tiled", "model.attention_dropout=0.1"], ["tiled cannot drop"]),
+    (["experiment=transformer", "attention_backend=linear", "model.positions=alibi"], ["linear does not support"]),
+    (["experiment=transformer", "attention_backend=tiled", "model.attention_dropout=0.1"], ["tiled has no dropout"]),
     (["model.input_feeding=true"], ["no setting model.input_feeding", "it belongs to model=luong"]),
     (["model.summary=first"], ["model.summary=first", "last_both"]),
     (["attention=local_p", "attention@model.attention.score=location"], ["attention@model.attention.score=additive"]),
@@ -141,12 +141,16 @@ def test_an_environment_variable_in_a_path_is_needed_for_training_only(text: Pat
 
 
 @pytest.mark.slow
-def test_a_sweep_whose_jobs_share_a_directory_is_refused_after_the_first(text: Path, run_program: RunProgram) -> None:
+def test_a_sweep_has_a_directory_for_each_job_and_is_refused_a_shared_one(text: Path, run_program: RunProgram) -> None:
     sweep = ["-m", "experiment=rnn", *files(), *SMALL, "optimizer.lr=1e-3,1e-4", "training.log_every=1"]
-    done = run_program("train", *sweep)
+    done = run_program("train", *sweep, "run_dir=shared")
     assert done.returncode in (1, 2)
     assert "run_dir=" in done.stderr
-    assert updates(text / "outputs" / "text" / "rnn") == [1, 2]
+    assert updates(text / "shared") == [1, 2]
+    done = run_program("train", *sweep)
+    assert done.returncode == 0, done.stderr
+    for rate in ("0.001", "0.0001"):
+        assert updates(text / "outputs" / "text" / f"rnn-lr={rate}") == [1, 2]
     assert not list(text.rglob("multirun*"))
 
 

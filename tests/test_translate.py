@@ -153,6 +153,12 @@ def test_a_search_that_cannot_work_is_refused_by_its_key(run, wrong):
         configured(run, **wrong)
 
 
+@pytest.mark.parametrize("name", ["own.html", "own", "own.jsonl.gz"])
+def test_attention_is_not_written_into_a_file_of_another_kind(run, name):
+    with pytest.raises(ConfigError, match=rf"attention_out={name}: give FILE.jsonl, or a picture"):
+        configured(run, attention_out=name)
+
+
 @pytest.mark.parametrize("wrong", [{"threads": "many"}, {"threads": 0}, {"max_src_pieces": 0}, {"device": "tpu"}])
 def test_a_setting_that_cannot_work_is_refused_by_its_key(run, wrong):
     [(key, value)] = wrong.items()

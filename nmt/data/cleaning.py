@@ -41,6 +41,7 @@ _LETTER_RANGES = {language: letters for languages, letters in _LETTERS.items() f
 _INSIDE_SCRIPT = {language: re.compile(f"[{letters}]") for language, letters in _LETTER_RANGES.items()}
 _OUTSIDE_SCRIPT = {language: re.compile(rf"[^\W\d_{letters}]") for language, letters in _LETTER_RANGES.items()}
 _LATIN_LANGUAGES = frozenset(next(iter(_LETTERS)).split())
+_NAME = re.compile("[A-Za-z\u00c0-\u024f]{4,}")
 
 
 def in_other_script(text: str, language: str) -> bool:
@@ -49,6 +50,8 @@ def in_other_script(text: str, language: str) -> bool:
         return False
     if language in _LATIN_LANGUAGES and _is_latin_1(text):  # nearly every line: spares the count
         return False
+    if language not in _LATIN_LANGUAGES:
+        text = _NAME.sub("abc", text)  # however long a name is: "Christopher游泳。" is Chinese
     outside = len(_OUTSIDE_SCRIPT[language].findall(text))
     inside = _INSIDE_SCRIPT[language].findall(text)
     return outside > len(inside) + _extra_weight("".join(inside))

@@ -3,8 +3,11 @@
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from nmt.data.cleaning import SPACELESS
 from nmt.data.preparation.encoding import LENGTH_BIN
+from nmt.files import visible
 
+LARGE_LOSS = 0.1  # of the pairs: what a filter may leave out without a word
 TOKENISED_SHARE = 0.5  # a corpus is called tokenised where more than this share of its lines looks so
 
 
@@ -77,6 +80,21 @@ def _warnings(kept: int, held_out: Mapping[str, int], sides: Mapping[str, Facts]
         yield (
             f"{count:,} of {kept:,} target lines do not come back from their pieces as they were written "
             f"(doubled or outer spaces, control characters): see rewritten_targets"
+        )
+
+
+def losses(card: Mapping[str, Any]) -> Iterator[str]:
+    """What is said on the terminal: filters that leave out much of the text, or mean little for its languages."""
+    for reason, content in card["dropped"].items():
+        if content["pairs"] > LARGE_LOSS * card["read"]:
+            pairs = (f"{visible(pair['source'][:60])} / {visible(pair['target'][:60])}" for pair in content["examples"])
+            share = f"{content['pairs']:,} of {card['read']:,} pairs ({content['pairs'] / card['read']:.0%})"
+            yield f"{share} are left out: {reason}; for example {'; '.join(pairs)}"
+    without_spaces = sorted(SPACELESS & set(card["languages"]))
+    if card["cleaning"]["max_words"] is not None and without_spaces:
+        yield (
+            f"cleaning.max_words={card['cleaning']['max_words']} counts words between spaces, and "
+            f"{' and '.join(without_spaces)} has none: a sentence is one word; batching.max_pieces bounds its length"
         )
 
 

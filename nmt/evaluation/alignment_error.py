@@ -9,6 +9,8 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
+from pydantic import TypeAdapter
+
 from nmt.data.text import read_lines, require_equal_counts
 from nmt.errors import UserError
 from nmt.evaluation.by_length import BINS
@@ -104,8 +106,8 @@ def alignment_entry(
 
 
 def read_entry(values: Mapping[str, Any]) -> AlignmentEntry:
-    """An entry of TEST.alignment.json."""
-    return AlignmentEntry(**{**values, "by_length": [AlignmentBin(**row) for row in values["by_length"]]})
+    """An entry of TEST.alignment.json. ValueError where it is none."""
+    return TypeAdapter(AlignmentEntry).validate_python(values)
 
 
 def mean_entry(label: str, seeds: Sequence[AlignmentEntry]) -> AlignmentEntry:

@@ -1,14 +1,16 @@
 """Evaluations on disk: strict JSON and the hypotheses beside it."""
 
 import hashlib
+import io
 import json
 import os
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
-from nmt.data.text import read_lines
+from nmt.data.text import decode_lines
 from nmt.errors import UserError
+from nmt.files import read_bounded, read_json
 
 
 def lines_sha256(lines: Iterable[str]) -> str:
@@ -44,9 +46,10 @@ def read_stored(folder: Path, name: str) -> tuple[dict[str, Any], list[str]] | N
 def read_with_lines(file: Path, plain: Path, checksum: str) -> tuple[dict[str, Any], list[str]] | None:
     """A JSON file and the lines (plain, or .gz) whose checksum the JSON has under that key; None as `read_stored`."""
     try:
-        stored = json.loads(file.read_text(encoding="utf-8"))
-        lines = list(read_lines(plain if plain.exists() else plain.with_name(f"{plain.name}.gz")))
+        stored = read_json(file)
+        text = read_bounded(plain if plain.exists() else plain.with_name(f"{plain.name}.gz"))
+        lines = list(decode_lines(io.BytesIO(text.encode()), plain.name))
         unchanged = stored[checksum] == lines_sha256(lines)
-    except (OSError, ValueError, KeyError, TypeError, UserError):
+    except (OSError, KeyError, UserError):
         return None
     return (stored, lines) if unchanged else None

@@ -99,7 +99,7 @@ def _latest_within(result: Result, budget: float) -> tuple[Path, TrainingInfo] |
         if after is not None and costs[after]["cpu_seconds"] <= budget:
             line = costs[after]
             return file, result.training._replace(
-                updates=update, target_pieces=line["target_pieces"], cpu_seconds=line["cpu_seconds"], seconds=None
+                updates=update, target_pieces=line.get("target_pieces"), cpu_seconds=line["cpu_seconds"], seconds=None
             )
     return None
 
@@ -108,4 +108,4 @@ def _evaluated_before(run_dir: Path, name: str) -> dict[int, Path]:
     """The evaluation of such a row, by its update, of a run whose weights are gone."""
     file = run_dir / "evaluation" / EQUAL_TIME / name
     updates = json_object(file).get("updates")
-    return {updates: file} if updates else {}
+    return {updates: file} if updates and isinstance(updates, int) else {}

@@ -7,18 +7,17 @@ number of updates, batches of the same size, and about the same number of parame
 from collections.abc import Sequence
 from typing import Any
 
+from nmt.schema import Settings, about, section_for
 from nmt.study.results import System
+from nmt.training_settings import TrainConfig
 
-# what a comparison of models keeps fixed, beside the batches
-SAME_SECTIONS = ("cleaning", "tokenizer", "optimizer", "schedule", "precision")
-SAME_TRAINING = ("label_smoothing", "mean_over", "clip_norm", "accumulate", "average_last", "patience", "monitor",
-                 "validate_every", "bleu_sentences")  # fmt: skip
 MAX_RATIO = 1.10  # largest / smallest number of parameters that still counts as the same size
 
 
 def fairness(systems: Sequence[System]) -> list[str]:
     """Sentences on data, updates, batches, parameters, and other settings that differ; capitals where they disagree."""
     sentences = [_data(systems), _updates(systems), _batches(systems), _parameters(systems), _other_settings(systems)]
+    sentences.append(_extended(systems))
     return [sentence for sentence in sentences if sentence]
 
 
@@ -102,21 +101,42 @@ def _batches(systems: Sequence[System]) -> str:
 
 
 def _other_settings(systems: Sequence[System]) -> str:
-    """Settings outside the model that all runs have and that differ; empty where none does, or none is known."""
+    """Settings declared to be part of a fair comparison that differ among the runs that have them; empty if none."""
     runs = {
-        system.label: [_compared_settings(result.training.settings or {}) for result in system.results]
-        for system in systems
+        system.label: [fair_settings(result.training.settings or {}) for result in system.results] for system in systems
     }
-    all_runs = [settings for seeds in runs.values() for settings in seeds]
-    shared = [key for key in _differing(all_runs) if all(key in settings for settings in all_runs)]
-    listed = [f"{key} ({', '.join(f'{label} {seeds[0][key]}' for label, seeds in runs.items())})" for key in shared]
+    every = [settings for seeds in runs.values() for settings in seeds]
+    listed = []
+    for key in dict.fromkeys(key for settings in every for key in settings):
+        values = {label: seeds[0][key] for label, seeds in runs.items() if key in seeds[0]}
+        if len({str(settings[key]) for settings in every if key in settings}) > 1:
+            listed.append(f"{key} ({', '.join(f'{label} {value}' for label, value in values.items())})")
     return f"OTHER SETTINGS DIFFER: {'; '.join(listed)}." if listed else ""
 
 
-def _compared_settings(settings: dict[str, Any]) -> dict[str, Any]:
-    training = settings.get("training") or {}
-    kept = {name: settings[name] for name in SAME_SECTIONS if name in settings}
-    return _flatten({**kept, "training": {key: value for key, value in training.items() if key in SAME_TRAINING}})
+def fair_settings(
+    settings: dict[str, Any], declared: type[Settings] = TrainConfig, prefix: str = "", is_fair: bool = False
+) -> dict[str, Any]:
+    """The settings of a stored configuration that a fair comparison holds equal, flat; seeds may differ."""
+    flat: dict[str, Any] = {}
+    for key, field in declared.model_fields.items():
+        if key not in settings or key == "seed":
+            continue
+        fair, section = is_fair or about(field).fair, section_for(field, settings[key])
+        if section is not None and isinstance(settings[key], dict):
+            target = {f"{prefix}{key}": settings[key]["_target_"]} if fair and "_target_" in settings[key] else {}
+            flat |= target | fair_settings(
+                settings[key], section, f"{prefix}{key}.", fair and section is not TrainConfig
+            )
+        elif fair:
+            flat[f"{prefix}{key}"] = settings[key]
+    return flat
+
+
+def _extended(systems: Sequence[System]) -> str:
+    """Runs that were continued with another budget, on which a schedule depends."""
+    runs = [result.run for system in systems for result in system.results if result.training.extended]
+    return f"CONTINUED WITH ANOTHER BUDGET, so with another schedule: {', '.join(runs)}." if runs else ""
 
 
 def _section(systems: Sequence[System], name: str) -> list[dict[str, Any]] | None:

@@ -54,11 +54,16 @@ class Headline:
 
 
 def headlines(
-    statistics: SystemStatistics, by_words: LengthView, baseline: str, groups: LengthGroups, settings: BootstrapSettings
+    statistics: SystemStatistics,
+    by_words: LengthView,
+    baseline: str,
+    groups: LengthGroups,
+    settings: BootstrapSettings,
+    has_seeds: bool = True,
 ) -> list[Headline]:
     """One for each system but the baseline; none where there are no short or no long sentences."""
     pairs = [(system, baseline) for system in statistics if system != baseline]
-    return _headlines(statistics, pairs, by_words, groups, settings)
+    return _headlines(statistics, pairs, by_words, groups, settings, has_seeds)
 
 
 def variant_headlines(
@@ -68,6 +73,7 @@ def variant_headlines(
     baseline: str,
     groups: LengthGroups,
     settings: BootstrapSettings,
+    has_seeds: bool = True,
 ) -> list[Headline]:
     """The same for other searches, each against the baseline's row of that search, and for equal time."""
     pairs = []
@@ -76,7 +82,7 @@ def variant_headlines(
         other = f"{baseline}, {search}" if f"{baseline}, {search}" in variants else baseline
         if other != label and not label.startswith(f"{baseline}, "):
             pairs.append((label, other))
-    return _headlines({**systems, **variants}, pairs, by_words, groups, settings)
+    return _headlines({**systems, **variants}, pairs, by_words, groups, settings, has_seeds)
 
 
 def _headlines(
@@ -85,6 +91,7 @@ def _headlines(
     by_words: LengthView,
     groups: LengthGroups,
     settings: BootstrapSettings,
+    has_seeds: bool = True,
 ) -> list[Headline]:
     short, long = (by_words.indices_between(*length_bin) for length_bin in groups.bins)
     rows = []
@@ -108,11 +115,11 @@ def _headlines(
                 gap_long_interval=result.long[1],
                 descriptive=min(len(short), len(long)) < MIN_SENTENCES,
             )
-            rows.append(replace(row, sentence=_sentence(row)))
+            rows.append(replace(row, sentence=_sentence(row, has_seeds)))
     return rows
 
 
-def _sentence(row: Headline) -> str:
+def _sentence(row: Headline, has_seeds: bool = True) -> str:
     low, high = row.interval
     if row.descriptive:
         verdict = f"under {MIN_SENTENCES} sentences in one of the two: this only describes"
@@ -120,13 +127,15 @@ def _sentence(row: Headline) -> str:
         verdict = "0 is inside: no change of the gap with length is shown"
     else:
         verdict = _change(row)
-    by_seed = f"{len(row.seeds)} seeds: {', '.join(f'{estimate:+.1f}' for estimate in row.seeds)}"
+    by_seed = f"; {len(row.seeds)} seeds: {', '.join(f'{estimate:+.1f}' for estimate in row.seeds)}"
+    if len(row.seeds) == 1:  # of translations in text files nobody knows
+        by_seed = "; one seed" if has_seeds else ""
     short, long = ("trails" if round(gap, 1) < 0 else "leads" for gap in (row.gap_short, row.gap_long))
     return (
         f"{row.system} {short} {row.baseline} by {abs(row.gap_short):.1f} BLEU on sources of "
         f"{row.short} words and {f'{long} it ' * (long != short)}by {abs(row.gap_long):.1f} on sources of "
         f"{row.long} words: a difference of {row.estimate:+.1f} [{low:+.1f}, {high:+.1f}] ({verdict}; "
-        f"n={row.n_short:,} and {row.n_long:,}; {by_seed if len(row.seeds) > 1 else 'one seed'})."
+        f"n={row.n_short:,} and {row.n_long:,}{by_seed})."
     )
 
 

@@ -172,15 +172,18 @@ def build_report(
     main, extra = ({system.label: rows[system.label] for system in group} for group in (systems, extra_rows))
     views = length_views(inputs.test.sources, inputs.pieces)
     by_words = views[0]
-    results = headlines(main, by_words, baseline, settings.groups, settings.resampling)
+    trained = any(system.results[0].run_dir for system in systems)
+    results = headlines(main, by_words, baseline, settings.groups, settings.resampling, trained)
     return Report(
         title=f"BLEU by source length: {', '.join(labels)} on {visible(inputs.data)}",
         headlines=results,
-        variant_headlines=variant_headlines(main, extra, by_words, baseline, settings.groups, settings.resampling),
+        variant_headlines=variant_headlines(
+            main, extra, by_words, baseline, settings.groups, settings.resampling, trained
+        ),
         limits=limits(
             results,
             seeds=max(len(system.results) for system in systems),
-            trained=any(system.results[0].run_dir for system in systems),
+            trained=trained,
         ),
         record=dict(provenance),
         test=TestInfo(

@@ -4,15 +4,14 @@ They come from run directories of ours, with what is known of the run, or as pla
 No model is loaded here.
 """
 
-import json
 import re
 from collections import Counter
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
-import yaml
+from pydantic import TypeAdapter, ValidationError
 
 from nmt.data.corpus import TestSet
 from nmt.data.text import read_lines, require_equal_counts
@@ -21,7 +20,7 @@ from nmt.evaluation.alignment_error import AlignmentEntry, mean_entry, mean_or_n
 from nmt.evaluation.metrics import tokenization
 from nmt.evaluation.stored import lines_sha256, read_stored
 from nmt.evaluation.text_checks import text_warnings
-from nmt.files import printable, visible
+from nmt.files import printable, read_bounded, read_json, read_yaml, strict_json, visible
 
 SEED_SUFFIX = re.compile(r"-seed\d+$")
 Search = dict[str, float]  # the settings of a search by name, as nmt.evaluate records them
@@ -37,6 +36,7 @@ class TrainingInfo(NamedTuple):
     cpu_seconds: float | None = None
     settings: dict[str, Any] | None = None  # the run's config.yaml
     data: dict[str, Any] | None = None  # the run's data.json
+    extended: bool = False  # it was continued with another budget
 
 
 @dataclass(frozen=True)
@@ -123,19 +123,16 @@ def _read_evaluated(path: Path, test: TestSet) -> Result:
     run_dir = next((folder for folder in list(file.parents)[1:3] if (folder / "config.yaml").is_file()), None)
     try:
         refuse_other_text(evaluation, test, file)
-        return Result(
-            str(evaluation["system"]),
-            str(evaluation["run"]),
-            file,
-            hypotheses,
-            **{key: evaluation[key] for key in ("seed", "parameters", "search", "capped")},
-            evaluated_at=evaluation["updates"],
-            warnings=[str(warning) for warning in evaluation["warnings"]],
-            training=read_training(run_dir) if run_dir else TrainingInfo(),
-            run_dir=run_dir,
+        values = {key: evaluation[key] for key in ("system", "run", "seed", "parameters", "search", "capped")}
+        stored_result = TypeAdapter(Result).validate_python(
+            {**values, "evaluated_at": evaluation["updates"], "path": file, "hypotheses": hypotheses}
         )
-    except (KeyError, TypeError) as error:
-        raise UserError(f"{file.as_posix()}: not an evaluation written by nmt.evaluate (no {error})") from None
+        warnings = [printable(str(warning)) for warning in evaluation["warnings"]]
+    except (KeyError, TypeError, ValueError) as error:
+        reason = error.errors()[0]["loc"][0] if isinstance(error, ValidationError) else error
+        raise UserError(f"{file.as_posix()}: not an evaluation written by nmt.evaluate (no {reason})") from None
+    training = read_training(run_dir) if run_dir else TrainingInfo()
+    return replace(stored_result, warnings=warnings, training=training, run_dir=run_dir)
 
 
 def refuse_other_text(evaluation: dict[str, Any], test: TestSet, file: Path) -> None:
@@ -157,28 +154,36 @@ def refuse_other_text(evaluation: dict[str, Any], test: TestSet, file: Path) -> 
 
 def read_training(run_dir: Path) -> TrainingInfo:
     """Totals from status.json, or else the largest of each in metrics.jsonl; settings and data as recorded."""
-    totals = json_object(run_dir / "status.json")
+    status = json_object(run_dir / "status.json")
+    totals = numbers_of(status)
     for line in read_metrics(run_dir) if not totals else []:
         line["updates"] = line.get("update", 0)
         for key in ("updates", "target_pieces", "seconds", "cpu_seconds"):
             totals[key] = max(totals.get(key) or 0, line.get(key) or 0)
     config = run_dir / "config.yaml"
-    settings = yaml.safe_load(config.read_text(encoding="utf-8")) if config.is_file() else None
+    settings = read_yaml(config) if config.is_file() else None
+    data = json_object(run_dir / "data.json")
+    is_complete = isinstance(data.get("train"), dict) and isinstance(data["train"].get("kept"), int)
     return TrainingInfo(
         updates=totals.get("updates"),
         target_pieces=totals.get("target_pieces") or None,
         seconds=totals.get("seconds") or None,
         cpu_seconds=totals.get("cpu_seconds") or None,
         settings=settings if isinstance(settings, dict) else None,
-        data=json_object(run_dir / "data.json") or None,
+        data=data if is_complete and isinstance(data.get("train_sha256"), str) else None,
+        extended=bool(status.get("extended")),
     )
 
 
 def read_metrics(run_dir: Path) -> list[dict[str, Any]]:
     """The lines of metrics.jsonl; half a line, left by a run that was killed while writing, is skipped."""
     file = run_dir / "metrics.jsonl"
-    lines = file.read_text(encoding="utf-8").split("\n") if file.is_file() else []
-    return [entry for line in lines if (entry := _json_or_nothing(line))]
+    lines = read_bounded(file, errors="replace").split("\n") if file.is_file() else []
+    return [entry for line in lines if (entry := numbers_of(_json_or_nothing(line)))]
+
+
+def numbers_of(values: dict[str, Any]) -> dict[str, Any]:
+    return {key: value for key, value in values.items() if isinstance(value, int | float)}
 
 
 def validation_curves(systems: Sequence["System"]) -> dict[str, Curve]:
@@ -190,25 +195,34 @@ def validation_curves(systems: Sequence["System"]) -> dict[str, Curve]:
 def read_validation_curve(run_dir: Path | None) -> Curve:
     """The validations of a run; none where there is no run directory, or nothing in it."""
     lines = read_metrics(run_dir) if run_dir else []
-    return [(line["target_pieces"], line["valid/bleu"]) for line in lines if line.get("valid/bleu") is not None]
+    return [
+        (line["target_pieces"], line["valid/bleu"]) for line in lines if {"target_pieces", "valid/bleu"} <= set(line)
+    ]
 
 
 def mean_alignments(system: System, test: str) -> list[AlignmentEntry]:
     """The alignment scores of each layer and shift that nmt.evaluate wrote, means over the system's seeds."""
     folders = [result.path.parent for result in system.results]
     runs = [json_object(folder / f"{test}.alignment.json").get("alignment") or [] for folder in folders]
-    return [mean_entry(system.label, [read_entry(entry) for entry in entries]) for entries in zip(*runs, strict=False)]
+    try:
+        runs = [[read_entry(entry) for entry in entries] for entries in runs]
+    except (TypeError, ValueError):  # of another kind than this program writes
+        return []
+    return [mean_entry(system.label, entries) for entries in zip(*runs, strict=False)]
 
 
 def json_object(file: Path) -> dict[str, Any]:
     """The object in a JSON file; an empty one where there is no such file, or another value in it."""
-    return _json_or_nothing(file.read_text(encoding="utf-8")) if file.is_file() else {}
+    try:
+        return read_json(file)
+    except (OSError, UserError):
+        return {}
 
 
 def _json_or_nothing(text: str) -> dict[str, Any]:
     try:
-        value = json.loads(text)
-    except ValueError:
+        value = strict_json(text)
+    except (ValueError, RecursionError):
         return {}
     return value if isinstance(value, dict) else {}
 

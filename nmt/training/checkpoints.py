@@ -7,6 +7,7 @@ import os
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+from zipfile import ZipFile
 
 from nmt.errors import UserError
 from nmt.files import printable, write_whole
@@ -99,10 +100,15 @@ def averaged_files(run_dir: Path, updates: Sequence[int]) -> list[Path]:
 def average(paths: Sequence[Path], to: Path) -> None:
     """The mean of several weights files (arXiv:1706.03762, section 6.1)."""
     import torch
+    from safetensors import SafetensorError
     from safetensors.torch import load_file, save_file
 
-    states = [load_file(str(path)) for path in paths]
-    mean = {name: torch.stack([s[name].float() for s in states]).mean(0).to(states[0][name]) for name in states[0]}
+    try:
+        states = [load_file(str(path)) for path in paths]
+        mean = {name: torch.stack([s[name].float() for s in states]).mean(0).to(states[0][name]) for name in states[0]}
+    except (OSError, SafetensorError, KeyError, RuntimeError) as error:
+        names = ", ".join(path.name for path in paths)
+        raise UserError(f"{paths[0].parent} cannot be averaged ({names}): {' '.join(str(error).split())}") from None
     update = str(update_of(paths[-1]))
     write_whole(to, lambda temporary: save_file(mean, str(temporary), metadata={"update": update}))
 
@@ -130,7 +136,11 @@ def load_resume(run_dir: Path) -> dict[str, Any] | None:
         if not path.exists():
             continue
         try:
+            with ZipFile(path) as archive:  # what torch.save writes is not compressed, and as large as it will be
+                if sum(entry.file_size for entry in archive.infolist()) > path.stat().st_size:
+                    raise UserError("compressed")
             state = torch.load(path, map_location="cpu", weights_only=True)
+            state["progress"]["update"]  # of this program
         except Exception as error:  # torch raises several unrelated kinds for a damaged file
             reasons.append(f"{path.name}: {type(error).__name__}")
             continue
@@ -149,8 +159,6 @@ def kept_file(run_dir: Path, update: int) -> Path:
 
 def kept_files(run_dir: Path) -> dict[int, Path]:
     """All kept weights by their update, in order."""
-    files = {
-        int(file.stem.removeprefix(KEPT_PREFIX)): file
-        for file in (run_dir / KEPT_FOLDER).glob(f"{KEPT_PREFIX}*{SUFFIX}")
-    }
-    return dict(sorted(files.items()))
+    files = (run_dir / KEPT_FOLDER).glob(f"{KEPT_PREFIX}*{SUFFIX}")
+    updates = {file.stem.removeprefix(KEPT_PREFIX): file for file in files}
+    return dict(sorted((int(update), file) for update, file in updates.items() if update.isdecimal()))

@@ -278,7 +278,7 @@ def _validate_if_due(
 ) -> bool:
     """Saves, then validates: a run that is killed while it validates repeats the validation and no training."""
     is_due = progress.update % settings.validate_every == 0 or bool(end_reason(settings, state.budget, progress))
-    if not is_due or progress.validated == progress.update:
+    if not is_due or progress.validated == progress.update or progress.skipped_in_a_row:
         return False
     callbacks.save(progress, loss_average)
     callbacks.validate(progress)

@@ -3,13 +3,14 @@
 import json
 import math
 import os
+import re
 import secrets
 import sys
 from pathlib import Path
 from typing import Any, Protocol
 
 from nmt.errors import UserError
-from nmt.files import write_whole
+from nmt.files import read_bounded, strict_json, write_whole
 
 
 class Tracker(Protocol):
@@ -59,7 +60,7 @@ class WandbTracker:
 
     def open(self, run_dir: Path, name: str, config: dict[str, Any]) -> None:
         id_file = run_dir / "wandb-id.txt"  # the same id at a resume, so that both parts are one run
-        if not id_file.exists():
+        if not id_file.exists() or not re.fullmatch(r"[\w-]{1,64}", read_bounded(id_file, errors="replace").strip()):
             id_file.write_text(secrets.token_hex(4), encoding="utf-8")
         self._run = self._wandb.init(
             project=self._project,
@@ -112,11 +113,11 @@ class JsonLines:
 
     def __init__(self, path: Path, resumed_at: int, validated: bool = True) -> None:
         kept, self.damaged = [], 0
-        for line in path.read_text(encoding="utf-8", errors="replace").split("\n") if path.exists() else []:
+        for line in read_bounded(path, errors="replace").split("\n") if path.exists() else []:
             try:
-                values = json.loads(line)
+                values = strict_json(line)
                 update, repeated = int(values["update"]), "valid/nll" in values and not validated
-            except (ValueError, KeyError, TypeError):
+            except (ValueError, KeyError, TypeError, RecursionError):
                 self.damaged += bool(line)
                 continue
             if update < resumed_at or (update == resumed_at and not repeated):

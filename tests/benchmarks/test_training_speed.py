@@ -69,6 +69,14 @@ def test_operations_are_six_for_each_weight_and_piece_that_meet() -> None:
     assert all(parameter.grad is None for parameter in model.parameters())
 
 
+@pytest.mark.parametrize("cell", ["gru", "lstm"])
+def test_the_operations_of_a_recurrent_encoder_are_counted(cell: str) -> None:
+    model = deepcopy(build_tiny(f"experiment=bahdanau model.cell={cell}"))
+    state = TrainState(model, torch.optim.SGD(model.parameters(), lr=0.01), constant(), None, None)  # type: ignore[arg-type]
+    encoder = sum(p.numel() for name, p in model.encoder.named_parameters() if p.dim() == 2)  # type: ignore[operator,union-attr]
+    assert flops_per_pair(state, SETTINGS, 50, 2) - flops_per_pair(state, SETTINGS, 10, 2) >= 6 * 40 * encoder
+
+
 @pytest.mark.parametrize("name", ["updates", "warm_up"])
 def test_no_updates_are_refused(name: str) -> None:
     settings = {"_target_": f"{TrainingSpeed.__module__}.TrainingSpeed", "updates": 1, "warm_up": 1}

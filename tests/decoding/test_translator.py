@@ -51,6 +51,13 @@ def test_every_line_gives_one_clean_line(translator: Translator):
         assert is_one_clean_line(text), ascii(line)
 
 
+def test_a_string_gives_a_string_and_a_list_a_list(bahdanau: Translator):
+    line = "the old man walks to the market"
+    translation = bahdanau.translate(line)
+    assert isinstance(translation, str)
+    assert bahdanau.translate([line]) == [translation]
+
+
 def test_six_spellings_of_one_sentence_get_one_translation(translator: Translator):
     spellings = [
         "the dog sees the cafe\u0301",

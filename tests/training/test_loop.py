@@ -14,7 +14,7 @@ from nmt.data.batching import Batches
 from nmt.data.encoded_pairs import EncodedPairs, Sequences
 from nmt.errors import UserError
 from nmt.training import checkpoints
-from nmt.training.callbacks import Interrupt, RunCallbacks, restore
+from nmt.training.callbacks import SKIPPED, RunCallbacks, StopRequest, restore
 from nmt.training.loop import (
     Budget,
     Metrics,
@@ -22,6 +22,7 @@ from nmt.training.loop import (
     TrainState,
     accumulate_gradients,
     fit,
+    gradients_within_memory,
     planned_budget,
     prefetched_batches,
 )
@@ -63,15 +64,15 @@ def pairs(count: int = 43) -> EncodedPairs:
 BATCHES = Batches(pairs(), BatchingSettings.defaults(tokens=37))
 
 
-class Stop(Interrupt):
+class Stop(StopRequest):
     """Requests a stop at a given update; installs no signal handler."""
 
     def __init__(self, progress: Progress, at: int | None) -> None:
         self._progress, self._at = progress, at
 
     @property
-    def requested(self) -> bool:  # type: ignore[override]
-        return self._progress.update == self._at
+    def signal(self) -> int | None:  # type: ignore[override]
+        return 15 if self._progress.update == self._at else None
 
 
 def toy_state(model: Toy, budget: Budget = NO_LIMIT, precision: str = "fp32") -> TrainState:
@@ -87,7 +88,7 @@ def train(run_dir: Path, stop_at: int | None = None, validations: list[Metrics] 
     state = toy_state(model, planned_budget(settings, len(BATCHES.plan(1))))
     saved = checkpoints.load_resume(run_dir)
     progress = restore(saved, model, state.optimizer) if saved else Progress()
-    lines = JsonLines(run_dir / "metrics.jsonl", resumed_at=progress.update)
+    lines = JsonLines(run_dir / "metrics.jsonl", progress.update, progress.validated == progress.update)
     results = iter(validations or [])
     callbacks = RunCallbacks(
         run_dir,
@@ -98,8 +99,9 @@ def train(run_dir: Path, stop_at: int | None = None, validations: list[Metrics] 
         NoTracker(),
         lambda *_: None,
         Stop(progress, stop_at),
+        {},
     )
-    fit(state, settings, progress, callbacks)
+    fit(state, settings, progress, callbacks, saved["loss_average"] if saved else (0.0, 0))
     lines.close()
     return model
 
@@ -230,14 +232,14 @@ def test_epochs_are_a_budget_too() -> None:
 
 
 def test_a_diverged_training_stops_and_keeps_the_last_good_checkpoint(tmp_path: Path) -> None:
-    train(tmp_path, stop_at=4, max_updates=15)
+    train(tmp_path, stop_at=5, max_updates=17)
     before = (tmp_path / checkpoints.LAST).read_bytes()
     state = checkpoints.load_resume(tmp_path)
     assert state is not None
     state["model"]["mix.weight"].fill_(float("nan"))
     checkpoints.save_resume(tmp_path, state)
     with pytest.raises(UserError, match="diverged"):
-        train(tmp_path, max_updates=15)
+        train(tmp_path, max_updates=17)
     assert (tmp_path / checkpoints.LAST).read_bytes() == before
 
 
@@ -245,3 +247,86 @@ def test_a_damaged_resume_file_is_named(tmp_path: Path) -> None:
     (tmp_path / checkpoints.RESUME).write_bytes(b"not a checkpoint")
     with pytest.raises(UserError, match=r"resume\.pt"):
         checkpoints.load_resume(tmp_path)
+
+
+def test_a_damaged_resume_file_gives_way_to_the_one_before(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    whole = train(tmp_path / "whole", max_updates=15)
+    train(tmp_path / "parts", max_updates=9)
+    (tmp_path / "parts" / checkpoints.RESUME).write_bytes(b"")
+    resumed = train(tmp_path / "parts", max_updates=15)
+    assert "resume.previous.pt" in capsys.readouterr().err
+    assert all(value.equal(resumed.state_dict()[name]) for name, value in whole.state_dict().items())
+
+
+def test_among_equal_bleu_the_lower_nll_is_the_better(tmp_path: Path) -> None:
+    validations = [{"valid/nll": nll, "valid/bleu": 0.0} for nll in (5.5, 5.1, 4.2, 4.0, 4.1)]
+    train(tmp_path, validations=validations, max_updates=20, patience=2)
+    assert checkpoints.update_of(tmp_path / checkpoints.BEST) == 16
+
+
+def test_a_checkpoint_is_saved_before_each_validation_and_the_validation_is_repeated(tmp_path: Path) -> None:
+    killed = (1 // (n - 1) * {"valid/nll": 1.0} for n in range(2))  # the second one fails, like a kill
+    with pytest.raises((ZeroDivisionError, TypeError)):
+        train(tmp_path, validations=killed, max_updates=9)  # type: ignore[arg-type]
+    state = checkpoints.load_resume(tmp_path)
+    assert state is not None
+    assert (state["progress"]["update"], state["progress"]["validated"]) == (4, 0)
+    train(tmp_path, validations=[{"valid/nll": 3.0}, {"valid/nll": 2.0}, {"valid/nll": 1.0}], max_updates=9)
+    lines = [json.loads(line) for line in (tmp_path / "metrics.jsonl").open()]
+    assert [line["update"] for line in lines if "valid/nll" in line] == [4, 8, 9]
+    assert [line["update"] for line in lines if "train/nll" in line] == list(range(1, 10))
+
+
+def test_the_first_line_after_a_resume_is_that_of_a_run_never_stopped(tmp_path: Path) -> None:
+    train(tmp_path / "whole", max_updates=12, log_every=5)
+    train(tmp_path / "parts", stop_at=7, max_updates=12, log_every=5)
+    train(tmp_path / "parts", max_updates=12, log_every=5)
+    losses = [
+        [json.loads(line).get("train/nll") for line in (tmp_path / name / "metrics.jsonl").open()]
+        for name in ("whole", "parts")
+    ]
+    assert losses[0] == losses[1]
+
+
+def test_an_update_without_a_finite_gradient_is_skipped_and_its_sentences_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    clip, calls = torch.nn.utils.clip_grad_norm_, []
+
+    def sometimes_nan(*arguments: object) -> Tensor:
+        calls.append(None)
+        norm = clip(*arguments)  # type: ignore[arg-type]
+        return norm * float("nan") if len(calls) in (3, 5) else norm
+
+    monkeypatch.setattr("torch.nn.utils.clip_grad_norm_", sometimes_nan)
+    train(tmp_path, max_updates=8)
+    skipped = [json.loads(line) for line in (tmp_path / SKIPPED).open()]
+    assert [line["update"] for line in skipped] == [3, 5]
+    assert skipped[0]["pairs"] == BATCHES.plan(1)[2].tolist()
+    state = checkpoints.load_resume(tmp_path)
+    assert state is not None
+    assert (state["progress"]["skipped"], state["progress"]["skipped_in_a_row"]) == (2, 0)
+
+
+def test_a_batch_beyond_the_memory_is_split_once_and_then_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    model = Toy().eval()
+    *_, batch = next(BATCHES.from_position(1, 0))
+    settings = TrainingSettings.defaults(max_updates=1)
+    whole, _ = accumulate_gradients(toy_state(model), [batch], settings)
+    gradient = model.embed.weight.grad
+    assert gradient is not None
+    forward, limit = Toy.forward, [len(batch.src) - 1]
+
+    def limited(self: Toy, src: Tensor, tgt_in: Tensor) -> Tensor:
+        if len(src) > limit[0]:
+            raise RuntimeError("[enforce fail] DefaultCPUAllocator: not enough memory: you tried to allocate 8 bytes")
+        return forward(self, src, tgt_in)
+
+    monkeypatch.setattr(Toy, "forward", limited)
+    model.zero_grad()
+    halves, _ = gradients_within_memory(toy_state(model), [batch], settings)
+    assert_close(halves, whole)
+    assert_close(model.embed.weight.grad, gradient)
+    limit[0] = 0
+    with pytest.raises(UserError, match=rf"{len(batch.src)} sentences .* batching\.tokens"):
+        gradients_within_memory(toy_state(model), [batch], settings)

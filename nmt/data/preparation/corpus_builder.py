@@ -72,6 +72,8 @@ class CorpusBuilder:
         held_out_facts = self._write_held_out(folder, encode)
         facts = self._facts(dropped, filtered.state, encoding.state, tokenizers, held_out_facts)
         content = data_card.make_data_card(facts, cleaning.model_dump(), filtered.state, encoding.state, comparison)
+        for line in data_card.losses(content):
+            say(f"note: {line}")
         write_text(folder / CARD_JSON, json.dumps(content, indent=1, ensure_ascii=False, allow_nan=False) + "\n")
         write_text(folder / CARD_PAGE, data_card.data_card_page(content))
         if any(part.weight is not None for part in parts):  # a part without a weight gets 1
