@@ -22,41 +22,25 @@ _HASH_BLOCK = 1_000_000
 LONGEST_PIECE = 16  # characters: SentencePiece's own bound, so longer texts have more pieces than length / 16
 SPACELESS = frozenset({"zh", "ja", "th", "lo", "km", "my", "bo"})  # words are not divided by spaces
 
-_LATIN = (
+_LETTERS = {  # languages: the ranges of their script's letters
     "af az bs ca cs cy da de en eo es et eu fi fo fr fy ga gd gl hr ht hu id is it jv la lb lt lv mg mi ms mt nl nn no "
-    "oc pl pt rm ro sk sl so sq sv sw tl tr uz vi xh yo zu"
-).split()
-_LETTER_RANGES = {
-    **dict.fromkeys(_LATIN, "A-Za-zªº\u00c0-\u024f\u1e00-\u1eff"),
-    **dict.fromkeys(("ru", "uk", "be", "bg", "mk", "kk", "ky", "mn", "tg", "tt"), "\u0400-\u052f"),
-    **dict.fromkeys(
-        ("ar", "fa", "ur", "ps", "ug"), "\u0600-\u06ff\u0750-\u077f\u08a0-\u08ff\ufb50-\ufdff\ufe70-\ufefc"
-    ),
-    **dict.fromkeys(("hi", "mr", "ne", "sa"), "\u0900-\u097f"),
-    **dict.fromkeys(("he", "yi"), "\u0590-\u05ff\ufb1d-\ufb4f"),
-    "el": "\u0370-\u03ff\u1f00-\u1fff",
-    "hy": "\u0530-\u058f",
-    "ka": "\u10a0-\u10ff",
-    "am": "\u1200-\u139f",
-    "bn": "\u0980-\u09ff",
-    "pa": "\u0a00-\u0a7f",
-    "gu": "\u0a80-\u0aff",
-    "ta": "\u0b80-\u0bff",
-    "te": "\u0c00-\u0c7f",
-    "kn": "\u0c80-\u0cff",
-    "ml": "\u0d00-\u0d7f",
-    "si": "\u0d80-\u0dff",
-    "th": "\u0e00-\u0e7f",
-    "lo": "\u0e80-\u0eff",
-    "my": "\u1000-\u109f",
-    "km": "\u1780-\u17ff",
+    "oc pl pt rm ro sk sl so sq sv sw tl tr uz vi xh yo zu": "A-Za-zªº\u00c0-\u024f\u1e00-\u1eff",
+    "ru uk be bg mk kk ky mn tg tt": "\u0400-\u052f",
+    "ar fa ur ps ug": "\u0600-\u06ff\u0750-\u077f\u08a0-\u08ff\ufb50-\ufdff\ufe70-\ufefc",
+    "hi mr ne sa": "\u0900-\u097f",
+    "he yi": "\u0590-\u05ff\ufb1d-\ufb4f",
+    "ja": "\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uff66-\uff9f",
     "ko": "\u1100-\u11ff\u3130-\u318f\uac00-\ud7af\u4e00-\u9fff",
     "zh": "\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff",
-    "ja": "\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uff66-\uff9f",
-}
+    "el": "\u0370-\u03ff\u1f00-\u1fff", "hy": "\u0530-\u058f", "ka": "\u10a0-\u10ff", "am": "\u1200-\u139f",
+    "bn": "\u0980-\u09ff", "pa": "\u0a00-\u0a7f", "gu": "\u0a80-\u0aff", "ta": "\u0b80-\u0bff", "te": "\u0c00-\u0c7f",
+    "kn": "\u0c80-\u0cff", "ml": "\u0d00-\u0d7f", "si": "\u0d80-\u0dff", "th": "\u0e00-\u0e7f", "lo": "\u0e80-\u0eff",
+    "my": "\u1000-\u109f", "km": "\u1780-\u17ff",
+}  # fmt: skip
+_LETTER_RANGES = {language: letters for languages, letters in _LETTERS.items() for language in languages.split()}
 _INSIDE_SCRIPT = {language: re.compile(f"[{letters}]") for language, letters in _LETTER_RANGES.items()}
 _OUTSIDE_SCRIPT = {language: re.compile(rf"[^\W\d_{letters}]") for language, letters in _LETTER_RANGES.items()}
-_LATIN_LANGUAGES = frozenset(_LATIN)
+_LATIN_LANGUAGES = frozenset(next(iter(_LETTERS)).split())
 _NAME = re.compile("[A-Za-z\u00c0-\u024f]{4,}")
 
 
@@ -146,13 +130,12 @@ class HeldOutIndex:
         sides = (exact_key(source), exact_key(target))
         if all(sides):
             self.pairs.setdefault(sides, name)
-        for text, text_key, keys, ascii_keys in (
-            (source, sides[0], self.sources, self.ascii_sources),
-            (target, sides[1], self.targets, self.ascii_targets),
-        ):
-            if text_key:
-                keys.setdefault(text_key, name)
-                ascii_keys.add(ascii_key(text))
+        if sides[0]:
+            self.sources.setdefault(sides[0], name)
+            self.ascii_sources.add(ascii_key(source))
+        if sides[1]:
+            self.targets.setdefault(sides[1], name)
+            self.ascii_targets.add(ascii_key(target))
 
 
 def _count_words(text: str) -> int:
@@ -163,32 +146,21 @@ def _count_words(text: str) -> int:
 class Verdict(IntEnum):
     """What became of a pair: kept, or the first filter that left it out. The numbers are stored in files."""
 
-    KEPT = 0
-    EMPTY = 1
-    HELD_OUT = 2
-    WORDS = 3
-    RATIO = 4
-    IDENTICAL = 5
-    SCRIPT = 6
-    DUPLICATE = 7
-    PIECES = 8
+    reason: str
+    KEPT = 0, "kept"
+    EMPTY = 1, "empty"
+    HELD_OUT = 2, "in a dev or test set"
+    WORDS = 3, "too many words"
+    RATIO = 4, "unequal lengths"
+    IDENTICAL = 5, "identical sides"
+    SCRIPT = 6, "wrong script"
+    DUPLICATE = 7, "duplicate"
+    PIECES = 8, "too long"
 
-    @property
-    def reason(self) -> str:
-        return _REASONS[self]
-
-
-_REASONS = {
-    Verdict.KEPT: "kept",
-    Verdict.EMPTY: "empty",
-    Verdict.HELD_OUT: "in a dev or test set",
-    Verdict.WORDS: "too many words",
-    Verdict.RATIO: "unequal lengths",
-    Verdict.IDENTICAL: "identical sides",
-    Verdict.SCRIPT: "wrong script",
-    Verdict.DUPLICATE: "duplicate",
-    Verdict.PIECES: "too long",
-}
+    def __new__(cls, number: int, reason: str) -> "Verdict":
+        verdict = int.__new__(cls, number)
+        verdict._value_, verdict.reason = number, reason
+        return verdict
 
 
 class FilteredChunk(NamedTuple):

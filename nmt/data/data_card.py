@@ -1,7 +1,6 @@
 """The data card: what was read, what was left out and why, and what the rest is like. JSON and Markdown."""
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from typing import Any
 
 from nmt.data.cleaning import SPACELESS
@@ -12,26 +11,14 @@ LARGE_LOSS = 0.1  # of the pairs: what a filter may leave out without a word
 TOKENISED_SHARE = 0.5  # a corpus is called tokenised where more than this share of its lines looks so
 
 
-@dataclass(frozen=True)
-class CardInputs:
-    """Counts and examples from all stages of a preparation."""
-
-    facts: Mapping[str, Any]
-    cleaning: Mapping[str, Any]
-    screened: Mapping[str, Any]
-    encoded: Mapping[str, Any]
-    comparison: Mapping[str, Any]
+Facts = Mapping[str, Any]
 
 
-def make_data_card(inputs: CardInputs) -> dict[str, Any]:
-    """Plain JSON values."""
-    facts = inputs.facts
+def make_data_card(facts: Facts, cleaning: Facts, filtered: Facts, encoded: Facts, comparison: Facts) -> dict[str, Any]:
+    """Plain JSON values, from the counts and examples of all stages of a preparation."""
     train = facts["train"]
-    examples = {**inputs.screened["examples"], **inputs.encoded["examples"]}
-    sides = {
-        "source": _side(inputs.encoded["src"], train["kept"]),
-        "target": _side(inputs.encoded["tgt"], train["kept"]),
-    }
+    examples = {**filtered["examples"], **encoded["examples"]}
+    sides = {name: _side(encoded[key], train["kept"]) for name, key in (("source", "src"), ("target", "tgt"))}
     return {
         "corpus": facts["corpus"],
         "languages": [facts["source_language"], facts["target_language"]],
@@ -40,15 +27,15 @@ def make_data_card(inputs: CardInputs) -> dict[str, Any]:
         "dropped": {
             reason: {"pairs": count, "examples": examples.get(reason, [])} for reason, count in train["dropped"].items()
         },
-        "in_held_out_sets": inputs.screened["held_out"],
-        "cleaning": dict(inputs.cleaning),
+        "in_held_out_sets": filtered["held_out"],
+        "cleaning": dict(cleaning),
         "sides": sides,
-        "rewritten_targets": inputs.encoded["rewritten"],
+        "rewritten_targets": encoded["rewritten"],
         "vocabulary": {"source": facts["source_vocab"], "target": facts["target_vocab"]},
-        "coverage": inputs.comparison["coverage"],
+        "coverage": comparison["coverage"],
         "valid": facts["valid"],
         "train_sha256": facts["train_sha256"],
-        "warnings": [*inputs.comparison["warnings"], *_warnings(inputs, sides)],
+        "warnings": [*comparison["warnings"], *_warnings(train["kept"], filtered["held_out"], sides)],
     }
 
 
@@ -74,9 +61,8 @@ def _bin(number: int, is_open: bool) -> str:
     return f"{LENGTH_BIN * number}+" if is_open else f"{LENGTH_BIN * number}-{LENGTH_BIN * number + LENGTH_BIN - 1}"
 
 
-def _warnings(inputs: CardInputs, sides: Mapping[str, Mapping[str, Any]]) -> Iterator[str]:
-    kept = inputs.facts["train"]["kept"]
-    for name, count in inputs.screened["held_out"].items():
+def _warnings(kept: int, held_out: Mapping[str, int], sides: Mapping[str, Facts]) -> Iterator[str]:
+    for name, count in held_out.items():
         yield f"{count:,} training pairs are also in {name} (on one side or both) and were left out"
     for side, content in sides.items():
         if content["lines_that_look_tokenised"] > TOKENISED_SHARE * kept:
@@ -126,54 +112,38 @@ def _page_lines(card: Mapping[str, Any]) -> Iterator[str]:
             yield f"{key}: {card['corpus'][key]}  "
     yield f"{card['read']:,} pairs read, {card['kept']:,} kept ({100 * card['kept'] / card['read']:.2f}%)."
     if card["warnings"]:
-        yield ""
-        yield "**Worth knowing**"
-        yield ""
-        yield from (f"- {warning}" for warning in card["warnings"])
-    yield from _dropped(card)
-    yield from _sides(card)
-    yield from _histogram(card)
+        yield from ("", "**Worth knowing**", "", *(f"- {warning}" for warning in card["warnings"]))
+    if card["dropped"]:
+        yield from ("", "| left out | pairs | for example |", "|---|---:|---|")
+    for reason, content in card["dropped"].items():
+        examples = (f"{ex['pair']}: {_cell(ex['source'])} / {_cell(ex['target'])}" for ex in content["examples"])
+        yield f"| {reason} | {content['pairs']:,} | {'; '.join(examples)} |"
+    source, target = card["sides"]["source"], card["sides"]["target"]
+    yield from ("", "| | source | target |", "|---|---:|---:|")
+    yield f"| vocabulary | {card['vocabulary']['source']:,} | {card['vocabulary']['target']:,} |"
+    for label, key, form in _ROWS:
+        values = (form.format(side[key]) if side[key] is not None else "" for side in (source, target))
+        yield f"| {label} | {' | '.join(values)} |"
+    yield from ("", "| words in a line | source | target |", "|---|---:|---:|")
+    histograms = [source["histogram"], target["histogram"]]
+    for name in max(histograms, key=len):
+        yield f"| {name} | {histograms[0].get(name, 0):,} | {histograms[1].get(name, 0):,} |"
     if card["coverage"]:
+        shares = ", ".join(f"{name} {100 * share:.1f}%" for name, share in card["coverage"].items())
         yield ""
-        yield "Running words of the held-out sets that occur in a sample of the training text: " + ", ".join(
-            f"{name} {100 * share:.1f}%" for name, share in card["coverage"].items()
-        )
+        yield f"Running words of the held-out sets that occur in a sample of the training text: {shares}"
     yield ""
     yield f"SHA-256 of the training text, in chunks: `{card['train_sha256']}`"
 
 
-def _dropped(card: Mapping[str, Any]) -> Iterator[str]:
-    if not card["dropped"]:
-        return
-    yield from ("", "| left out | pairs | for example |", "|---|---:|---|")
-    for reason, content in card["dropped"].items():
-        shown = "; ".join(
-            f"{pair['pair']}: {_cell(pair['source'])} / {_cell(pair['target'])}" for pair in content["examples"]
-        )
-        yield f"| {reason} | {content['pairs']:,} | {shown} |"
+_ROWS = (
+    ("words", "words", "{:,}"), ("pieces", "pieces", "{:,}"), ("words a line", "words_per_line", "{:.1f}"),
+    ("pieces a word", "pieces_per_word", "{:.2f}"), ("spelled in bytes", "byte_fallback_rate", "{:.4%}"),
+    ("unknown", "unknown_rate", "{:.4%}"), ("lines rewritten", "lines_rewritten", "{:,}"),
+    ("lines that look tokenised", "lines_that_look_tokenised", "{:,}"),
+)  # fmt: skip
 
 
 def _cell(text: str) -> str:
     printable = "".join(character if character.isprintable() else " " for character in text[:60])
     return printable.replace("\\", "\\\\").replace("|", "\\|").replace("<", "&lt;") + (" ..." if len(text) > 60 else "")
-
-
-def _sides(card: Mapping[str, Any]) -> Iterator[str]:
-    source, target = card["sides"]["source"], card["sides"]["target"]
-    yield from ("", "| | source | target |", "|---|---:|---:|")
-    yield f"| vocabulary | {card['vocabulary']['source']:,} | {card['vocabulary']['target']:,} |"
-    for label, key, form in (
-        ("words", "words", "{:,}"), ("pieces", "pieces", "{:,}"), ("words a line", "words_per_line", "{:.1f}"),
-        ("pieces a word", "pieces_per_word", "{:.2f}"), ("spelled in bytes", "byte_fallback_rate", "{:.4%}"),
-        ("unknown", "unknown_rate", "{:.4%}"), ("lines rewritten", "lines_rewritten", "{:,}"),
-        ("lines that look tokenised", "lines_that_look_tokenised", "{:,}"),
-    ):  # fmt: skip
-        values = (form.format(side[key]) if side[key] is not None else "" for side in (source, target))
-        yield f"| {label} | {' | '.join(values)} |"
-
-
-def _histogram(card: Mapping[str, Any]) -> Iterator[str]:
-    sides = [card["sides"][side]["histogram"] for side in ("source", "target")]
-    yield from ("", "| words in a line | source | target |", "|---|---:|---:|")
-    for name in max(sides, key=len):
-        yield f"| {name} | {sides[0].get(name, 0):,} | {sides[1].get(name, 0):,} |"

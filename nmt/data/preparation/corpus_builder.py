@@ -64,29 +64,22 @@ class CorpusBuilder:
         dropped = _counts(verdicts)
         require_pairs_left(dropped, len(verdicts), self.settings.max_pieces)
         tokenizers, comparison = self._tokenizers(folder, chunks, verdicts, tokenizers)
-        encoding = encode_corpus(
-            folder,
-            chunks,
-            verdicts,
-            PairEncoder(*tokenizers, self.settings.max_pieces),
-            len(parts),
-            self.settings.workers,
-        )
-        for verdict, count in encoding.state["late"].items():
-            dropped[Verdict(int(verdict)).reason] += count
+        encode = PairEncoder(*tokenizers, self.settings.max_pieces)
+        encoding = encode_corpus(folder, chunks, verdicts, encode, len(parts), self.settings.workers)
+        for reason, count in encoding.state["late"].items():
+            dropped[reason] += count
         require_pairs_left(dropped, len(verdicts), self.settings.max_pieces)
-        facts = self._facts(
-            dropped, filtered.state, encoding.state, tokenizers, self._write_held_out(folder, tokenizers)
-        )
-        inputs = data_card.CardInputs(facts, cleaning.model_dump(), filtered.state, encoding.state, comparison)
-        content = data_card.make_data_card(inputs)
+        held_out_facts = self._write_held_out(folder, encode)
+        facts = self._facts(dropped, filtered.state, encoding.state, tokenizers, held_out_facts)
+        content = data_card.make_data_card(facts, cleaning.model_dump(), filtered.state, encoding.state, comparison)
         for line in data_card.losses(content):
             say(f"note: {line}")
         write_text(folder / CARD_JSON, json.dumps(content, indent=1, ensure_ascii=False, allow_nan=False) + "\n")
         write_text(folder / CARD_PAGE, data_card.data_card_page(content))
-        weights = [part.weight for part in parts]
-        if any(weight is not None for weight in weights):
-            facts["parts"] = _part_ranges([part.name for part in parts], weights, encoding.state["by_part"])
+        if any(part.weight is not None for part in parts):  # a part without a weight gets 1
+            ends = np.cumsum([0, *encoding.state["by_part"]]).tolist()
+            weights = (1.0 if part.weight is None else part.weight for part in parts)
+            facts["parts"] = list(zip((part.name for part in parts), ends, ends[1:], weights, strict=False))
         return facts
 
     def _tokenizers(
@@ -109,20 +102,19 @@ class CorpusBuilder:
         write_text(comparison_file, json.dumps(comparison))
         return learned, comparison
 
-    def _write_held_out(self, folder: Path, tokenizers: TokenizerPair) -> dict[str, Any]:
+    def _write_held_out(self, folder: Path, encode: PairEncoder) -> dict[str, Any]:
         """Validation text as ids too, and the test sets as they are, for a machine without the corpus."""
         write_text(folder / VALID, json.dumps([pair[:2] for pair in self.valid], ensure_ascii=False))
         tests = {name: asdict(test) for name, test in self.test_sets.items()}
         write_text(folder / STORED_TEST_SETS, json.dumps(tests, ensure_ascii=False))
-        encode = PairEncoder(*tokenizers, self.settings.max_pieces)
         encoded = encode([pair.source for pair in self.valid], [pair.target for pair in self.valid])
         late = np.bincount(encoded.verdicts, minlength=len(Verdict))
         return {
             "read": len(self.valid),
             "kept": int(late[Verdict.KEPT]),
             "dropped": {v.reason: int(late[v]) for v in (Verdict.EMPTY, Verdict.PIECES)},
-            "source_pieces": len(encoded.src_ids) + int(late[Verdict.KEPT]),
-            "target_pieces": len(encoded.tgt_ids) + int(late[Verdict.KEPT]),
+            "source_pieces": len(encoded.src.ids) + int(late[Verdict.KEPT]),
+            "target_pieces": len(encoded.tgt.ids) + int(late[Verdict.KEPT]),
         }
 
     def _facts(
@@ -156,12 +148,3 @@ class CorpusBuilder:
 def _counts(verdicts: np.ndarray) -> dict[str, int]:
     counts = np.bincount(verdicts, minlength=len(Verdict))
     return {verdict.reason: int(counts[verdict]) for verdict in Verdict if verdict is not Verdict.KEPT}
-
-
-def _part_ranges(names: list[str], weights: list[float | None], counts: list[int]) -> list[tuple[str, int, int, float]]:
-    """(name, first, end, weight) of each part among the kept pairs; a part without a weight gets 1."""
-    ends = np.cumsum([0, *counts]).tolist()
-    return [
-        (name, ends[i], ends[i + 1], 1.0 if weight is None else weight)
-        for i, (name, weight) in enumerate(zip(names, weights, strict=True))
-    ]

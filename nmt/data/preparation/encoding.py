@@ -1,7 +1,6 @@
 """The second pass over a corpus: tokenizers learned from a sample of the kept pairs, then all pairs as ids in files."""
 
 import re
-import time
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain
@@ -14,18 +13,15 @@ from nmt.data.cleaning import Verdict, looks_tokenised
 from nmt.data.corpus import Pair, TestSet
 from nmt.data.preparation.filtering import (
     EXAMPLES,
-    PROGRESS_SECONDS,
-    SAVE_SECONDS,
     Chunk,
     CorpusChunks,
     collect_examples,
+    run_pass,
     shortened_example,
 )
 from nmt.data.preparation.resumable_arrays import ResumableArrays
-from nmt.data.preparation.worker_pool import map_in_order
 from nmt.data.text import words
 from nmt.data.tokenizer import FIRST_BYTE, UNK, Tokenizer, train_tokenizer
-from nmt.progress import progress
 from nmt.training_settings import TokenizerSettings
 
 LENGTH_BIN = 10  # words in a bin of the length histogram
@@ -93,16 +89,20 @@ def _share(texts: Sequence[str], vocabulary: set[str]) -> float:
     return sum(word in vocabulary for word in running) / len(running) if running else 0.0
 
 
+class EncodedSide(NamedTuple):
+    """The ids of one side of the kept pairs of a chunk, concatenated."""
+
+    ids: np.ndarray
+    lengths: np.ndarray
+    tally: Tally
+
+
 class EncodedChunk(NamedTuple):
-    """The ids of the kept pairs of one chunk, concatenated."""
+    """The ids of the kept pairs of one chunk."""
 
     verdicts: np.ndarray  # (n,) uint8: KEPT, EMPTY or PIECES
-    src_ids: np.ndarray
-    src_lengths: np.ndarray
-    tgt_ids: np.ndarray
-    tgt_lengths: np.ndarray
-    src_tally: Tally
-    tgt_tally: Tally
+    src: EncodedSide
+    tgt: EncodedSide
     rewritten: list[int]  # indices of targets that decode to another text
 
 
@@ -119,22 +119,36 @@ class PairEncoder:
         src, tgt = self.source.encode_cleaned(cleaned), self.target.encode_batch(targets)
         verdicts = np.array([self._verdict(len(s), len(t)) for s, t in zip(src, tgt, strict=True)], dtype=np.uint8)
         kept = np.flatnonzero(verdicts == Verdict.KEPT).tolist()
-        src, tgt = [src[i] for i in kept], [tgt[i] for i in kept]
-        kept_sources, kept_targets = [sources[i] for i in kept], [targets[i] for i in kept]
-        decoded = self.target.decode_batch(tgt)
-        rewritten = [i for i, text, again in zip(kept, kept_targets, decoded, strict=True) if text != again]
-        src_ids, src_lengths = _flat(src)
-        tgt_ids, tgt_lengths = _flat(tgt)
-        src_tally = _tally(kept_sources, src_ids)
-        src_tally["rewritten"] = sum(sources[i] != cleaned[i] for i in kept)
-        tgt_tally = _tally(kept_targets, tgt_ids)
-        tgt_tally["rewritten"] = len(rewritten)
-        return EncodedChunk(verdicts, src_ids, src_lengths, tgt_ids, tgt_lengths, src_tally, tgt_tally, rewritten)
+        decoded = self.target.decode_batch([tgt[i] for i in kept])
+        rewritten = [i for i, text in zip(kept, decoded, strict=True) if text != targets[i]]
+        changed = sum(sources[i] != cleaned[i] for i in kept)
+        sides = (_encoded_side(sources, src, kept, changed), _encoded_side(targets, tgt, kept, len(rewritten)))
+        return EncodedChunk(verdicts, *sides, rewritten)
 
     def _verdict(self, *lengths: int) -> Verdict:
         if min(lengths) == 0:
             return Verdict.EMPTY
         return Verdict.PIECES if max(lengths) > self.max_pieces else Verdict.KEPT
+
+
+def _encoded_side(
+    texts: Sequence[str], sequences: Sequence[Sequence[int]], kept: Sequence[int], rewritten: int
+) -> EncodedSide:
+    lengths = np.fromiter((len(sequences[i]) for i in kept), dtype=np.int64, count=len(kept))
+    ids = np.fromiter(chain.from_iterable(sequences[i] for i in kept), dtype=np.int32, count=int(lengths.sum()))
+    lines = [texts[i] for i in kept]
+    counts = np.fromiter((len(words(line)) for line in lines), dtype=np.int64, count=len(lines))
+    tally = {
+        "words": int(counts.sum()),
+        "pieces": len(ids),
+        "byte_pieces": int(((ids >= FIRST_BYTE) & (ids < FIRST_BYTE + 256)).sum()),
+        "unknown": int((ids == UNK).sum()),
+        "histogram": np.bincount(np.minimum(counts // LENGTH_BIN, LENGTH_BINS - 1), minlength=LENGTH_BINS).tolist(),
+        "tokenised": sum(map(looks_tokenised, lines)),
+        "control": sum(1 for line in lines if not line.isprintable() and _CONTROL.search(line)),
+        "rewritten": rewritten,
+    }
+    return EncodedSide(ids, lengths, tally)
 
 
 def encode_corpus(
@@ -146,81 +160,47 @@ def encode_corpus(
     arrays = ResumableArrays(folder, types, state_file="encoding.json")
     if not arrays.state:
         arrays.append(**{"src.offsets": np.zeros(1), "tgt.offsets": np.zeros(1)})
+        late = {Verdict.EMPTY.reason: 0, Verdict.PIECES.reason: 0}
         arrays.state = {
-            "read": 0, "late": {}, "by_part": [0] * parts, "src": {}, "tgt": {}, "ends": [0, 0], "ids": ids,
+            "read": 0, "late": late, "by_part": [0] * parts, "src": {}, "tgt": {}, "ends": [0, 0], "ids": ids,
             "examples": {}, "rewritten": [],
         }  # fmt: skip
 
+    def verdicts_of(chunk: Chunk) -> np.ndarray:
+        return verdicts[chunk.first : chunk.first + len(chunk)]
+
     def kept_pairs(chunk: Chunk) -> tuple[list[str], list[str]]:
-        indices = np.flatnonzero(verdicts[chunk.first : chunk.first + len(chunk)] == Verdict.KEPT).tolist()
+        indices = np.flatnonzero(verdicts_of(chunk) == Verdict.KEPT).tolist()
         return [chunk.sources[i] for i in indices], [chunk.targets[i] for i in indices]
 
-    saved = time.monotonic()
-    with progress("encoding pairs", len(verdicts), line_every=PROGRESS_SECONDS) as advance:
-        advance(arrays.state["read"])
-        rest = chunks.after(arrays.state["read"])
-        for chunk, encoded in map_in_order(encode, rest, kept_pairs, workers):
-            _append_ids(arrays, chunk, verdicts[chunk.first : chunk.first + len(chunk)], encoded)
-            advance(len(chunk))
-            if time.monotonic() - saved > SAVE_SECONDS:
-                arrays.save()
-                saved = time.monotonic()
-    arrays.save()
+    def record(arrays: ResumableArrays, chunk: Chunk, encoded: EncodedChunk) -> None:
+        _record(arrays, chunk, verdicts_of(chunk), encoded)
+
+    run_pass(arrays, chunks, encode, kept_pairs, record, "encoding pairs", len(verdicts), workers)
     arrays.close()
     return arrays
 
 
-def _append_ids(arrays: ResumableArrays, chunk: Chunk, verdicts: np.ndarray, encoded: EncodedChunk) -> None:
+def _record(arrays: ResumableArrays, chunk: Chunk, verdicts: np.ndarray, encoded: EncodedChunk) -> None:
     """The ids of a chunk to the files, its statistics to the state."""
     state = arrays.state
-    offsets = []
-    for i, lengths in enumerate((encoded.src_lengths, encoded.tgt_lengths)):
-        offsets.append(state["ends"][i] + np.cumsum(lengths))
-        state["ends"][i] += int(lengths.sum())
-    arrays.append(
-        **{
-            "src.ids": encoded.src_ids, "src.offsets": offsets[0],
-            "tgt.ids": encoded.tgt_ids, "tgt.offsets": offsets[1],
-        }
-    )  # fmt: skip
-    kept_indices = np.flatnonzero(verdicts == Verdict.KEPT)
+    for i, (name, side) in enumerate((("src", encoded.src), ("tgt", encoded.tgt))):
+        arrays.append(**{f"{name}.ids": side.ids, f"{name}.offsets": state["ends"][i] + np.cumsum(side.lengths)})
+        state["ends"][i] += len(side.ids)
+        state[name] = add_tallies(state[name], side.tally)
+    kept = np.flatnonzero(verdicts == Verdict.KEPT)
     final = verdicts.copy()
-    final[kept_indices] = encoded.verdicts
+    final[kept] = encoded.verdicts
     collect_examples(state["examples"], chunk, final)
     for index in encoded.rewritten[: EXAMPLES - len(state["rewritten"])]:
-        state["rewritten"].append(shortened_example(chunk, int(kept_indices[index])))
-    for verdict, count in zip(*np.unique(encoded.verdicts[encoded.verdicts > 0], return_counts=True), strict=True):
-        state["late"][str(verdict)] = state["late"].get(str(verdict), 0) + int(count)
-    state["src"] = add_tallies(state["src"], encoded.src_tally)
-    state["tgt"] = add_tallies(state["tgt"], encoded.tgt_tally)
-    state["by_part"][chunk.part] += len(encoded.src_lengths)
+        state["rewritten"].append(shortened_example(chunk, int(kept[index])))
+    for verdict in (Verdict.EMPTY, Verdict.PIECES):
+        state["late"][verdict.reason] += int((encoded.verdicts == verdict).sum())
+    state["by_part"][chunk.part] += len(encoded.src.lengths)
     state["read"] += len(chunk)
 
 
 def add_tallies(total: Tally, part: Tally) -> Tally:
     """Counts added key by key."""
-    if not total:
-        return dict(part)
-    return {
-        key: [a + b for a, b in zip(value, part[key], strict=True)] if isinstance(value, list) else value + part[key]
-        for key, value in total.items()
-    }
-
-
-def _flat(sequences: Sequence[Sequence[int]]) -> tuple[np.ndarray, np.ndarray]:
-    lengths = np.fromiter(map(len, sequences), dtype=np.int64, count=len(sequences))
-    ids = np.fromiter(chain.from_iterable(sequences), dtype=np.int32, count=int(lengths.sum()))
-    return ids, lengths
-
-
-def _tally(texts: Sequence[str], ids: np.ndarray) -> Tally:
-    lengths = np.fromiter((len(words(text)) for text in texts), dtype=np.int64, count=len(texts))
-    return {
-        "words": int(lengths.sum()),
-        "pieces": len(ids),
-        "byte_pieces": int(((ids >= FIRST_BYTE) & (ids < FIRST_BYTE + 256)).sum()),
-        "unknown": int((ids == UNK).sum()),
-        "histogram": np.bincount(np.minimum(lengths // LENGTH_BIN, LENGTH_BINS - 1), minlength=LENGTH_BINS).tolist(),
-        "tokenised": sum(map(looks_tokenised, texts)),
-        "control": sum(1 for text in texts if not text.isprintable() and _CONTROL.search(text)),
-    }
+    added = {key: np.add(total[key], part[key]).tolist() for key in total}
+    return added or part

@@ -2,8 +2,9 @@
 
 import hashlib
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from itertools import islice
+from operator import attrgetter
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -80,19 +81,8 @@ def filter_corpus(
     state = arrays.state
     if state["done"]:
         return arrays
-    saved = time.monotonic()
-    with progress("reading and cleaning pairs", expected, line_every=PROGRESS_SECONDS) as advance:
-        advance(state["read"])
-        results = map_in_order(
-            pair_filter, chunks.after(state["read"]), lambda chunk: (chunk.sources, chunk.targets), workers
-        )
-        for chunk, filtered in results:
-            _record_chunk(arrays, chunk, filtered)
-            advance(len(chunk))
-            if time.monotonic() - saved > SAVE_SECONDS:
-                arrays.save()
-                saved = time.monotonic()
-    arrays.save()
+    sides = attrgetter("sources", "targets")
+    run_pass(arrays, chunks, pair_filter, sides, _record, "reading and cleaning pairs", expected, workers)
     if pair_filter.settings.duplicates and state["read"]:
         mark_duplicates(arrays.array("verdicts", "r+"), arrays.array("hashes"))
     state["done"] = True
@@ -101,7 +91,30 @@ def filter_corpus(
     return arrays
 
 
-def _record_chunk(arrays: ResumableArrays, chunk: Chunk, filtered: FilteredChunk) -> None:
+def run_pass(
+    arrays: ResumableArrays,
+    chunks: CorpusChunks,
+    work: Callable[[list[str], list[str]], Any],
+    sides: Callable[[Chunk], tuple[list[str], list[str]]],
+    record: Callable[[ResumableArrays, Chunk, Any], None],
+    description: str,
+    total: int | None,
+    workers: int,
+) -> None:
+    """`work` on the `sides` of each chunk that is not yet in the arrays, saved about every second."""
+    saved, read = time.monotonic(), arrays.state["read"]
+    with progress(description, total, line_every=PROGRESS_SECONDS) as advance:
+        advance(read)
+        for chunk, result in map_in_order(work, chunks.after(read), sides, workers):
+            record(arrays, chunk, result)
+            advance(len(chunk))
+            if time.monotonic() - saved > SAVE_SECONDS:
+                arrays.save()
+                saved = time.monotonic()
+    arrays.save()
+
+
+def _record(arrays: ResumableArrays, chunk: Chunk, filtered: FilteredChunk) -> None:
     state = arrays.state
     arrays.append(verdicts=filtered.verdicts, hashes=filtered.hashes)
     # a chain, since the state of a running hash cannot be saved
@@ -125,15 +138,11 @@ def collect_examples(examples: Examples, chunk: Chunk, verdicts: np.ndarray) -> 
 
 def shortened_example(chunk: Chunk, index: int) -> dict[str, Any]:
     """A pair as the data card shows it."""
-    return {
-        "pair": chunk.first + index + 1,
-        "source": _shortened(chunk.sources[index]),
-        "target": _shortened(chunk.targets[index]),
+    sides = {"source": chunk.sources[index], "target": chunk.targets[index]}
+    shortened = {
+        side: text if len(text) <= LONGEST_EXAMPLE else f"{text[:LONGEST_EXAMPLE]} ..." for side, text in sides.items()
     }
-
-
-def _shortened(text: str) -> str:
-    return text if len(text) <= LONGEST_EXAMPLE else text[:LONGEST_EXAMPLE] + " ..."
+    return {"pair": chunk.first + index + 1, **shortened}
 
 
 def require_pairs_left(dropped: dict[str, int], read: int, max_pieces: int) -> None:

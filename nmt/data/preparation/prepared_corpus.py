@@ -5,7 +5,7 @@ import json
 import os
 import re
 import shutil
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -56,78 +56,51 @@ class PreparedCorpus:
         return self.folder / CARD_PAGE
 
 
-@dataclass(frozen=True)
-class HeldOutText:
-    """What must not be trained on, read only where a folder is built; `names` identify the choice."""
-
-    names: list[str]
-    valid: Callable[[], list[Pair]]
-    tests: Callable[[], Mapping[str, TestSet]]
-
-
 def prepare_from_config(
     config: Mapping[str, Any], make_corpus: Callable[[], Corpus], tokenizers: TokenizerPair | None = None
 ) -> PreparedCorpus:
-    """The corpus of `data=...`, prepared now unless it was before; or the folder named by `prepared=`, as it is."""
-    if config["prepared"]:
-        return open_prepared(Path(str(config["prepared"])).expanduser())
-    settings = _preparation_settings(config)
-    corpus = make_corpus()
-    data_dir = Path(str(config["data_dir"])).expanduser()
-    return prepare_corpus(corpus, settings, data_dir, _held_out_text(config, corpus), tokenizers)
-
-
-def _held_out_text(config: Mapping[str, Any], corpus: Corpus) -> HeldOutText:
-    """Validation and test text of the corpus; sacreBLEU's sets replace the one and join the other."""
-    valid_names = set_names(config["evaluate"]["valid"])
-    test_names = set_names(config["evaluate"]["test"])
-
-    def valid() -> list[Pair]:
-        if not valid_names:
-            return list(corpus.valid())
-        sets = select_test_sets(corpus, valid_names).values()
-        return [Pair(*pair) for test in sets for pair in zip(test.sources, test.references[0], strict=True)]
-
-    def tests() -> dict[str, TestSet]:
-        return corpus.test_sets() | (select_test_sets(corpus, test_names) if test_names else {})
-
-    return HeldOutText([*(f"valid {name}" for name in valid_names), *test_names], valid, tests)
-
-
-def _preparation_settings(config: Mapping[str, Any]) -> PreparationSettings:
-    max_pieces, workers = config["batching"]["max_pieces"], config["workers"]
-    return PreparationSettings(
-        check(TokenizerSettings, config["tokenizer"], "tokenizer."),
-        check(CleaningSettings, config["cleaning"], "cleaning."),
-        max_pieces,
-        available_cpus() if workers is None else workers,
-    )
-
-
-def prepare_corpus(
-    corpus: Corpus,
-    settings: PreparationSettings,
-    data_dir: Path,
-    held_out: HeldOutText,
-    tokenizers: TokenizerPair | None = None,
-) -> PreparedCorpus:
-    """The prepared folder of a corpus under these settings, built where it is missing.
+    """The corpus of `data=...`, prepared now unless it was before; or the folder named by `prepared=`, as it is.
 
     Another process that builds the same one is waited for. `tokenizers` are used instead of learning new ones.
     UserError where the text cannot be used; then nothing is left behind.
     """
-    content = _identifying_content(corpus, settings, held_out.names, tokenizers)
-    folder = data_dir / PREPARED_FOLDER / _folder_name(corpus, content)
+    if config["prepared"]:
+        return open_prepared(Path(str(config["prepared"])).expanduser())
+    settings = PreparationSettings(
+        check(TokenizerSettings, config["tokenizer"], "tokenizer."),
+        check(CleaningSettings, config["cleaning"], "cleaning."),
+        config["batching"]["max_pieces"],
+        available_cpus() if config["workers"] is None else config["workers"],
+    )
+    corpus = make_corpus()
+    valid_names, test_names = (set_names(config["evaluate"][key]) for key in ("valid", "test"))
+
+    def builder() -> CorpusBuilder:
+        """The corpus's validation and test text is kept out; sacreBLEU's sets replace the one and join the other."""
+        valid = list(corpus.valid()) if not valid_names else _as_pairs(select_test_sets(corpus, valid_names).values())
+        tests = corpus.test_sets() | (select_test_sets(corpus, test_names) if test_names else {})
+        return CorpusBuilder(corpus, settings, valid, tests)
+
+    content = {  # everything that decides the bytes of the folder
+        "format": FORMAT,
+        "corpus": corpus.identity(),
+        "languages": [corpus.source_language, corpus.target_language],
+        "tokenizer": settings.tokenizer.model_dump() if tokenizers is None else None,
+        "pieces": [hashlib.sha256(tokenizer.model).hexdigest() for tokenizer in tokenizers or ()],
+        "cleaning": settings.cleaning.model_dump(),
+        "max_pieces": settings.max_pieces,
+        "held_out": [*(f"valid {name}" for name in valid_names), *test_names],
+    }
+    folder = Path(str(config["data_dir"])).expanduser() / PREPARED_FOLDER / _folder_name(corpus, content)
     if not (folder / MANIFEST).exists():
         with _lock(folder):
             if not (folder / MANIFEST).exists():
-                _build(
-                    folder,
-                    lambda: CorpusBuilder(corpus, settings, held_out.valid(), held_out.tests()),
-                    content,
-                    tokenizers,
-                )
+                _build(folder, builder, content, tokenizers)
     return open_prepared(folder)
+
+
+def _as_pairs(sets: Iterable[TestSet]) -> list[Pair]:
+    return [Pair(*pair) for test in sets for pair in zip(test.sources, test.references[0], strict=True)]
 
 
 def open_prepared(folder: Path) -> PreparedCorpus:
@@ -137,9 +110,8 @@ def open_prepared(folder: Path) -> PreparedCorpus:
     source, target = load_tokenizers(folder)
     try:
         valid_pairs = [Pair(*pair) for pair in json.loads((folder / VALID).read_text(encoding="utf-8"))]
-        train = EncodedPairs(
-            _map_sequences(folder, "src", facts), _map_sequences(folder, "tgt", facts), _read_part_ranges(facts)
-        )
+        src, tgt = (_map_sequences(folder, side, facts) for side in ("src", "tgt"))
+        train = EncodedPairs(src, tgt, tuple(PartRange(*part) for part in facts.get("parts", ())))
     except (OSError, ValueError) as error:
         raise UserError(f"{folder} is damaged ({error}); delete it and prepare again") from None
     valid = encode_pairs(valid_pairs, source, target, manifest["max_pieces"])
@@ -150,22 +122,6 @@ def data_identity(facts: Mapping[str, Any]) -> str:
     """A checksum of what was read for training and of the pieces' numbers; the same data give the same one."""
     facts_of_text = {key: facts[key] for key in ("train_sha256", "source_vocab", "target_vocab")}
     return hashlib.sha256(json.dumps(facts_of_text, sort_keys=True).encode()).hexdigest()
-
-
-def _identifying_content(
-    corpus: Corpus, settings: PreparationSettings, names: list[str], tokenizers: TokenizerPair | None
-) -> dict[str, Any]:
-    """Everything that decides the bytes of the folder."""
-    return {
-        "format": FORMAT,
-        "corpus": corpus.identity(),
-        "languages": [corpus.source_language, corpus.target_language],
-        "tokenizer": settings.tokenizer.model_dump() if tokenizers is None else None,
-        "pieces": [hashlib.sha256(tokenizer.model).hexdigest() for tokenizer in tokenizers or ()],
-        "cleaning": settings.cleaning.model_dump(),
-        "max_pieces": settings.max_pieces,
-        "held_out": names,
-    }
 
 
 def _folder_name(corpus: Corpus, content: Mapping[str, Any]) -> str:
@@ -198,7 +154,7 @@ def _lock(folder: Path) -> Iterator[None]:
 
 
 def _build(
-    folder: Path, build: Callable[[], CorpusBuilder], content: Mapping[str, Any], tokenizers: TokenizerPair | None
+    folder: Path, builder: Callable[[], CorpusBuilder], content: Mapping[str, Any], tokenizers: TokenizerPair | None
 ) -> None:
     """Build under another name, then rename. An interrupted build is resumed; a failed one is removed."""
     unfinished = folder.with_name(f"{folder.name}.unfinished")
@@ -206,7 +162,7 @@ def _build(
         say(f"resuming {unfinished}")
     try:
         if not (unfinished / MANIFEST).exists():
-            facts = {**build().run(unfinished, tokenizers), "identity": content["corpus"]}
+            facts = {**builder().run(unfinished, tokenizers), "identity": content["corpus"]}
             manifest = {**content, "facts": facts}
             text = json.dumps(manifest, indent=1, ensure_ascii=False, allow_nan=False) + "\n"
             write_text(unfinished / MANIFEST, text)
@@ -263,7 +219,3 @@ def _map_sequences(folder: Path, side: str, facts: Mapping[str, Any]) -> Sequenc
     if len(offsets) != facts["train"]["kept"] + 1 or offsets[-1] != len(ids):
         raise ValueError(f"{side}.ids and {side}.offsets are not of the size that {MANIFEST} says")
     return Sequences(ids, offsets)
-
-
-def _read_part_ranges(facts: Mapping[str, Any]) -> tuple[PartRange, ...]:
-    return tuple(PartRange(*part) for part in facts.get("parts", ()))
