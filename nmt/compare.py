@@ -16,7 +16,7 @@ from nmt.errors import ConfigError, UserError
 from nmt.evaluation.alignment_error import AlignmentEntry
 from nmt.evaluation.attention_alignment import diagonal_entry, read_gold_alignments
 from nmt.evaluation.stored import require_writable
-from nmt.files import file_name
+from nmt.files import file_name, printable
 from nmt.loading import bottleneck_size, load_run
 from nmt.provenance import command_line, provenance
 from nmt.run import read_config
@@ -291,9 +291,9 @@ def _write(
     print(terminal_report(report))
     print()
     for label, picture in pictures.files:
-        print(f"attention of {label}: {(output / picture).as_posix()}")
-    print(f"report: {(output / 'comparison.html').as_posix()}")
-    print(f"figure: {figure.as_posix()}")
+        print(printable(f"attention of {label}: {(output / picture).as_posix()}"))
+    print(printable(f"report: {(output / 'comparison.html').as_posix()}"))
+    print(printable(f"figure: {figure.as_posix()}"))
 
 
 def _translators(systems: Sequence[System], trust: Sequence[str]) -> list[tuple[str, Any]]:

@@ -22,6 +22,7 @@ TEXT_LIMIT = 1 << 26  # bytes of a text, compressed or not, in a run directory
 CONTROLS = re.compile("[\x00-\x1f\x7f-\x9f]")
 MAX_ENTRIES = 20_000
 YAML_DEPTH = 24  # nested sections
+LONGEST_LINE = 1 << 16  # characters of a line of metrics
 
 _UMASK = os.umask(0)
 os.umask(_UMASK)
@@ -160,8 +161,10 @@ class _DataLoader(yaml.SafeLoader):
         return node
 
 
-def strict_json(text: str) -> Any:
+def strict_json(text: str, limit: int = 1 << 24) -> Any:
     """A value of JSON as this program writes it: no NaN, no infinity, no number that a float cannot hold."""
+    if len(text) > limit:
+        raise ValueError(f"over {limit:,} characters")
     return json.loads(text, parse_constant=_finite, parse_float=_finite, parse_int=_integer)
 
 

@@ -5,12 +5,14 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
+from nmt.files import printable
+
 Advance = Callable[[int], None]
 
 
 def say(message: str) -> None:
-    """One line to a person; results go to stdout, everything else here."""
-    print(message, file=sys.stderr, flush=True)
+    """One line to a person, whatever names it holds; results go to stdout, everything else here."""
+    print(printable(message), file=sys.stderr, flush=True)
 
 
 def format_duration(seconds: float) -> str:

@@ -48,7 +48,7 @@ PROGRAMS = {  # RUN stands for the stranger's directory
     "evaluate": f"evaluate checkpoint=RUN {SCORES}",
     "evaluate files": f"evaluate checkpoint=RUN test.src=3.en test.ref=3.fr {SCORES} output=out/scores",
     "compare": f"compare runs=[good,RUN] {COMPARE} report.text=none draw_attention=false",
-    "compare, pictures": f"compare runs=[good,RUN] {COMPARE} sentence=5",
+    "compare, pictures": f"compare runs=[RUN,good] {COMPARE} sentence=5",
     "resume": f"train {TRAIN} training.max_updates=6 run_dir=RUN",
     "init_from": f"train {TRAIN} training.max_updates=2 run_dir=out/new init_from=RUN",
     "nmt.load": "load RUN",
@@ -141,7 +141,11 @@ def make_template(template: Path) -> None:
     work.mkdir(parents=True)
     outside.mkdir()
     (outside / "secret.txt").write_text(f"{SECRET}\n" * 3, encoding="utf-8")
+    (outside / "secret.tsv").write_text(f"{SECRET}\t{SECRET}\n" * 3, encoding="utf-8")
     (outside / "folder").mkdir()
+    for split in ("train", "validation", "test"):
+        rows = [json.dumps({"en": SECRET, "fr": SECRET})] * 3
+        (outside / "folder" / f"{split}.jsonl").write_text("\n".join(rows) + "\n", encoding="utf-8")
     (template / "tmp").mkdir()
     write_text_files(work)
     for name in ("good", RUN):
@@ -251,11 +255,11 @@ def harmful(path: Path) -> Iterator[str]:
     """Names that would act in what a comparison writes."""
     if path.suffix in (".tex", ".csv", ".html", ".md", ".svg"):
         text = path.read_text(encoding="utf-8")
-        if path.suffix == ".tex" and re.search(r"\\(input|write18|immediate)\b", text):
+        if path.suffix == ".tex" and re.search(r"(?m)^[^%]*\\(input|write18|immediate)\b", text):
             yield f"{path.name} has a command of LaTeX"
         if path.suffix == ".csv" and re.search(r'(?m)(^|,)"?[=@+][^,]*', text):
             yield f"{path.name} has a formula"
-        if path.suffix in (".html", ".svg", ".md") and "<img src=x" in text:
+        if path.suffix in (".html", ".svg", ".md") and re.search(r"(?<!\\)<img src=x", text):
             yield f"{path.name} has a tag"
 
 
@@ -306,7 +310,8 @@ def run_here(command: Sequence[str], work: Path, out: Path, err: Path, as_comman
         os.environ["TMPDIR"] = tempfile.tempdir = str(work.parent / "tmp")
         for number, path in enumerate((Path(os.devnull), out, err)):
             os.dup2(os.open(path, os.O_RDWR | os.O_CREAT | os.O_TRUNC), number)
-        sys.stdin, sys.stdout, sys.stderr = (open(n, "r" if n == 0 else "w", closefd=False) for n in range(3))
+        sys.stdin, sys.stdout = open(0, closefd=False), open(1, "w", closefd=False)
+        sys.stderr = open(2, "w", errors="backslashreplace", closefd=False)
         name, *arguments = command
         if as_command and name != "load":
             os.execv(sys.executable, [sys.executable, "-m", f"nmt.{name}", *arguments])

@@ -13,6 +13,7 @@ from typing import Any
 
 import yaml
 
+CONF = Path(__file__).resolve().parent.parent / "conf"
 RUN, OUTSIDE, CANARY = "stranger", "outside", "canary"
 SECRET = "sesame-of-the-cellar"  # a text outside, which no program may show
 CONTROL = re.compile("[\x00-\x08\x0b-\x0c\x0e-\x1f\x7f-\x9f]")
@@ -87,6 +88,17 @@ def config_with(**changes: Any) -> Callable[[Path], object]:
     return lambda run: config(run, **changes)
 
 
+def corpus(kind: str, **values: Any) -> dict[str, Any]:
+    """The settings of data=KIND, all of them, so that nothing but what is tried is wrong."""
+    defaults = yaml.safe_load((CONF / "data" / f"{kind}.yaml").read_text(encoding="utf-8"))["data"]
+    return {**defaults, **values}
+
+
+def evil_data_set(run: Path) -> None:
+    (run / "evil").mkdir()
+    (run / "evil" / "evil.py").write_text(f"import os\nos.system({CODE!r})\n", encoding="utf-8")
+
+
 def evil_pickle(run: Path, name: str = "evil.pt") -> None:
     replace(run, name).write_bytes(pickle.dumps(Evil()))
 
@@ -153,7 +165,7 @@ def code_in_config() -> Iterator[Variation]:
     load = {"_target_": "torch.load", "f": f"{RUN}/evil.pt", "weights_only": False}
     oc_create = f'${{oc.create:"{{_target_: torch.load, f: {RUN}/evil.pt, weights_only: false}}"}}'
     text = {"_target_": "pathlib.Path.write_text", "_args_": [f"../{OUTSIDE}/{CANARY}", "x"]}
-    mix = {"_target_": "nmt.data.mixed_corpus.MixedCorpus", "source": "en", "target": "fr"}
+    mix = corpus("mix", source="en", target="fr")
     yield Variation("H1", both(evil_pickle, config_with(model__attention=oc_create)), typed=("translate",))
     yield Variation("H2", both(evil_module, config_with(model___target_=f"{RUN}.evil.Model")), typed=("translate",))
     yield Variation("H3, H4", both(evil_pickle, config_with(data=load)), typed=("evaluate files", "compare"))
@@ -164,6 +176,9 @@ def code_in_config() -> Iterator[Variation]:
     yield Variation("optimizer with _args_", config_with(optimizer={"_target_": "os.system", "_args_": [CODE]}))
     yield Variation("a call in a list", config_with(model__dropout=[call]))
     yield Variation("a call in a part of a corpus", config_with(data={**mix, "parts": {"a": call}}))
+    yield Variation(
+        "a call in a part's setting", config_with(data={**mix, "parts": {"a": {**corpus("text"), "train_src": call}}})
+    )
     yield Variation("_recursive_ and _partial_", config_with(model___recursive_=False, model___partial_=False))
     yield Variation("the configuration itself is a call", config_with(_target_="os.system", command=CODE))
     yield Variation("a path through this package", config_with(model___target_="nmt.files.os.system"))
@@ -175,15 +190,17 @@ def code_in_config() -> Iterator[Variation]:
 
 def config_as_data() -> Iterator[Variation]:
     for variation in _config_as_data():
-        yield replace_fields(variation, programs=READ_CONFIG)
+        # where the stranger's run comes first, its corpus is the one that a comparison reads
+        more = ("compare, pictures",) if "outside" in variation.name else ()
+        yield replace_fields(variation, programs=(*READ_CONFIG, *more))
 
 
 def _config_as_data() -> Iterator[Variation]:
-    corpus = {"_target_": "nmt.data.text.TextCorpus", "train_src": "b.en", "train_tgt": "b.fr"}
+    text = corpus("text", train_src="b.en", train_tgt="b.fr")
     secret = f"../{OUTSIDE}/secret.txt"
     yield Variation("${oc.env:HOME}", config_with(name="${oc.env:HOME}"), typed=("translate",))
     yield Variation("an alias bomb", as_text("config.yaml", ALIAS_BOMB), typed=("translate",))
-    yield Variation("ten million layers", config_with(model__encoder_layers=10**7))
+    yield Variation("ten million layers", config_with(model__layers=10**7))
     yield Variation("an embedding of 480 GB", config_with(model__embedding_size=4 * 10**8), typed=("translate",))
     yield Variation("a billion pieces", config_with(batching__max_pieces=10**9))
     yield Variation("nested blocks", as_text("config.yaml", "".join(f"{' ' * n}a:\n" for n in range(DEEP))))
@@ -193,23 +210,25 @@ def _config_as_data() -> Iterator[Variation]:
     yield Variation("a date for a name", as_text("config.yaml", "name: 2026-01-01\nseed: !!binary aGk=\n"))
     yield Variation("a seed that is a list", config_with(seed=[1]))
     yield Variation("a name of a megabyte", config_with(name="n" * (1 << 20)))
-    yield Variation("the test text lies outside", config_with(data={**corpus, "test_src": secret, "test_tgt": secret}))
-    hub = {"_target_": "nmt.data.hub.HubCorpus", "path": f"../{OUTSIDE}", "source": "en", "target": "fr"}
+    yield Variation("the test text lies outside", config_with(data={**text, "test_src": secret, "test_tgt": secret}))
+    yield Variation(
+        "one of its references does", config_with(data={**text, "test_src": "3.en", "test_tgt": ["3.fr", secret]})
+    )
+    yield Variation("it is a table outside", config_with(data={**text, "test_src": f"../{OUTSIDE}/secret.tsv"}))
+    hub = corpus("hub", path=f"../{OUTSIDE}/folder", source="en", target="fr")
     yield Variation("the data set lies outside", config_with(data=hub))
-    yield Variation("the data set has code", config_with(data={**hub, "path": "stranger/evil"}))
+    yield Variation("its cache lies outside", config_with(data={**hub, "path": "pairs", "cache_dir": f"../{OUTSIDE}"}))
+    yield Variation("the data set has code", both(evil_data_set, config_with(data={**hub, "path": f"{RUN}/evil"})))
     yield Variation(
         "a part's text lies outside",
         config_with(
-            data={
-                "_target_": "nmt.data.mixed_corpus.MixedCorpus",
-                "parts": {"a": {"_target_": corpus["_target_"], "train_src": secret, "train_tgt": secret}},
-            }
+            data=corpus("mix", source="en", target="fr", parts={"a": {**text, "test_src": secret, "test_tgt": secret}})
         ),
     )
     for what, name in ACTING.items():
-        text = name.encode("utf-8", "replace").decode()
-        yield Variation(f"a name with {what}", config_with(name=text))
-        yield Variation(f"a test set with {what}", config_with(evaluate={"test": text}))
+        name = name.encode("utf-8", "replace").decode()
+        yield Variation(f"a name with {what}", config_with(name=name))
+        yield Variation(f"a test set with {what}", config_with(evaluate__test=name))
 
 
 def every_file() -> Iterator[Variation]:

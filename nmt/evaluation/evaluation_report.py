@@ -11,6 +11,7 @@ from nmt.evaluation.bootstrap import LEVEL
 from nmt.evaluation.by_length import BINS, MIN_SENTENCES, Bin, BinScore, bin_members, score_sentences, source_length
 from nmt.evaluation.metrics import METRICS, statistics, tokenization
 from nmt.evaluation.text_checks import text_warnings
+from nmt.files import printable
 from nmt.settings import BootstrapSettings
 
 MISSING = "–"
@@ -87,7 +88,7 @@ def _bin_row(length_bin: Bin, lengths: Sequence[int], score: BinScore | None) ->
 
 def text_report(evaluation: Mapping[str, Any]) -> str:
     """A heading, one line for the whole set, a line for each length bin, signatures, warnings."""
-    parts = [_heading(evaluation), "", _overall(evaluation)]
+    parts = [printable(_heading(evaluation)), "", _overall(evaluation)]
     rows = [row for row in evaluation["by_length"] if row["n"]]
     if rows:
         parts += ["", _bins(rows)]

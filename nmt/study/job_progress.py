@@ -5,6 +5,7 @@ import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
+from nmt.progress import say
 from nmt.study.jobs import JobOutcome, JobWatcher, RunningJob, last_log_line
 
 LINE_EVERY = 30.0  # seconds between plain lines of a job
@@ -38,7 +39,7 @@ class LogWatcher:
         self._say(stopping_line(running))
 
     def _say(self, line: str) -> None:
-        print(line, file=sys.stderr, flush=True)
+        say(line)
 
 
 class TerminalWatcher(LogWatcher):

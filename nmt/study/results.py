@@ -20,7 +20,7 @@ from nmt.evaluation.alignment_error import AlignmentEntry, mean_entry, mean_or_n
 from nmt.evaluation.metrics import tokenization
 from nmt.evaluation.stored import lines_sha256, read_stored
 from nmt.evaluation.text_checks import text_warnings
-from nmt.files import printable, read_bounded, read_json, read_yaml, strict_json, visible
+from nmt.files import LONGEST_LINE, printable, read_bounded, read_json, read_yaml, strict_json, visible
 
 SEED_SUFFIX = re.compile(r"-seed\d+$")
 Search = dict[str, float]  # the settings of a search by name, as nmt.evaluate records them
@@ -221,7 +221,7 @@ def json_object(file: Path) -> dict[str, Any]:
 
 def _json_or_nothing(text: str) -> dict[str, Any]:
     try:
-        value = strict_json(text)
+        value = strict_json(text, LONGEST_LINE)
     except (ValueError, RecursionError):
         return {}
     return value if isinstance(value, dict) else {}

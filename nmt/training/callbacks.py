@@ -10,6 +10,7 @@ from types import FrameType
 from typing import Any
 
 import torch
+from pydantic import TypeAdapter
 from torch import nn
 
 from nmt.errors import UserError
@@ -158,7 +159,8 @@ def restore(state: dict[str, Any], model: nn.Module, optimizer: torch.optim.Opti
         torch.set_rng_state(state["random"]["cpu"])
         if state["random"]["cuda"] and torch.cuda.is_available():
             torch.cuda.set_rng_state_all(state["random"]["cuda"])
-        return Progress(**state["progress"])
+        TypeAdapter(tuple[float, int]).validate_python(state["loss_average"])
+        return TypeAdapter(Progress).validate_python(state["progress"])
     except Exception as error:  # torch raises several unrelated kinds for a state of another shape
         reason = " ".join(str(error).split())[:200]
         raise UserError(f"the saved state cannot be resumed ({type(error).__name__}: {reason})") from None

@@ -5,11 +5,12 @@ import math
 import time
 from collections.abc import Generator, Iterator
 from dataclasses import asdict, dataclass, field
-from typing import Any, NamedTuple, Protocol
+from typing import Annotated, Any, NamedTuple, Protocol
 
 import numpy as np
 import psutil
 import torch
+from pydantic import Field
 from torch import Tensor, nn
 
 from nmt.data.batching import Batch, Batches, collate, prefetch
@@ -23,6 +24,8 @@ from nmt.training_settings import TrainingSettings
 Metrics = dict[str, float]
 Stream = Generator[tuple[int, int, Batch], None, None]  # epoch, index of the next batch, batch
 INTERRUPTED = "interrupted"
+Natural = Annotated[int, Field(ge=0, lt=2**53)]
+Seconds = Annotated[float, Field(ge=0, lt=1e12)]
 
 
 class TeacherForced(Protocol):
@@ -65,20 +68,20 @@ def end_reason(settings: TrainingSettings, budget: Budget, progress: "Progress")
 class Progress:
     """The state of a training run between updates; saved with every checkpoint."""
 
-    update: int = 0
-    epoch: int = 1
-    batch: int = 0  # batches of this epoch that are done
-    target_pieces: int = 0
-    seconds: float = 0.0
-    cpu_seconds: float = 0.0
+    update: Natural = 0
+    epoch: Annotated[Natural, Field(ge=1)] = 1
+    batch: Natural = 0  # batches of this epoch that are done
+    target_pieces: Natural = 0
+    seconds: Seconds = 0.0
+    cpu_seconds: Seconds = 0.0
     best: float | None = None
     best_nll: float | None = None  # among equal BLEU the lower NLL is the better
-    validated: int = 0  # the last update that was validated
-    skipped: int = 0  # updates whose gradient was not finite
-    skipped_in_a_row: int = 0
-    best_update: int = 0
-    without_gain: int = 0
-    checkpoints: list[int] = field(default_factory=list)
+    validated: Natural = 0  # the last update that was validated
+    skipped: Natural = 0  # updates whose gradient was not finite
+    skipped_in_a_row: Natural = 0
+    best_update: Natural = 0
+    without_gain: Natural = 0
+    checkpoints: list[Natural] = field(default_factory=list)
 
     def advance(self, epoch: int, batch: int, pieces: int, seconds: float, cpu_seconds: float) -> None:
         """One update done."""

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from nmt.errors import UserError
-from nmt.files import read_bounded, strict_json, write_whole
+from nmt.files import LONGEST_LINE, read_bounded, strict_json, write_whole
 
 
 class Tracker(Protocol):
@@ -115,7 +115,7 @@ class JsonLines:
         kept, self.damaged = [], 0
         for line in read_bounded(path, errors="replace").split("\n") if path.exists() else []:
             try:
-                values = strict_json(line)
+                values = strict_json(line, LONGEST_LINE)
                 update, repeated = int(values["update"]), "valid/nll" in values and not validated
             except (ValueError, KeyError, TypeError, RecursionError):
                 self.damaged += bool(line)
