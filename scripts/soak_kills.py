@@ -14,8 +14,7 @@ import shutil
 import signal
 import sys
 import tempfile
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +23,7 @@ ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
 
 import nmt.train  # noqa: E402 (imported once; each training is a fork)
+from scripts.soak_files import Watch, run_forked  # noqa: E402
 
 OUTPUT = ROOT / "outputs" / "reference" / "soak" / "kills.json"
 SYSTEMS = ("rnn", "bahdanau", "luong", "transformer")
@@ -36,56 +36,12 @@ SETTINGS = (
 ).split()
 RANDOM_KILLS, VALIDATION_KILLS = 100, 6
 TIMES = ("seconds", "cpu_seconds", "train/tokens_per_second", "record")
-WRITES = os.O_WRONLY | os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_APPEND
-Watch = Callable[[str], None]  # called before each event that changes a file of the run
 
 
 def train(system: str, run_dir: str, watch: Watch | None = None, seconds: float = 60.0) -> int:
     """A training in a process of its own; its exit code, or minus the signal that ended it."""
-    child = os.fork()
-    if child == 0:
-        log = os.open(f"{run_dir}.log", os.O_WRONLY | os.O_CREAT | os.O_APPEND)
-        os.dup2(log, 1)
-        os.dup2(log, 2)
-        if watch is not None:
-            _watch_files(Path(run_dir).absolute(), watch)
-        sys.argv = ["nmt.train", f"experiment={system}", *SETTINGS, f"run_dir={run_dir}"]
-        try:
-            nmt.train.main()
-        except SystemExit as exit:
-            os._exit(int(exit.code or 0))
-        os._exit(99)
-    started = time.monotonic()
-    while time.monotonic() - started < seconds:
-        done, status = os.waitpid(child, os.WNOHANG)
-        if done:
-            return os.waitstatus_to_exitcode(status)
-        time.sleep(0.005)
-    os.kill(child, signal.SIGKILL)
-    return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
-
-
-def _watch_files(run_dir: Path, watch: Watch) -> None:
-    """Calls `watch` before each write-open, rename and deletion below the run directory, and before each fsync."""
-
-    def audit(event: str, arguments: tuple[Any, ...]) -> None:
-        if event == "open" and not (isinstance(arguments[2], int) and arguments[2] & WRITES):
-            return
-        if event in ("open", "os.rename", "os.remove", "os.mkdir") and isinstance(
-            arguments[0], str | bytes | os.PathLike
-        ):
-            path = Path(os.fsdecode(arguments[0])).absolute()
-            if path.is_relative_to(run_dir):
-                watch(f"{event} {path.relative_to(run_dir).as_posix()}")
-
-    sys.addaudithook(audit)
-    fsync = os.fsync
-
-    def watched_fsync(descriptor: int) -> None:
-        watch("fsync")
-        fsync(descriptor)
-
-    os.fsync = watched_fsync
+    arguments = [f"experiment={system}", *SETTINGS, f"run_dir={run_dir}"]
+    return run_forked(nmt.train.main, "train", arguments, Path(f"{run_dir}.log"), Path(run_dir), watch, seconds)
 
 
 def killer(at: int) -> Watch:

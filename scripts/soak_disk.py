@@ -1,0 +1,224 @@
+"""Fills the disk under each program: python -m scripts.soak_disk [--share 0.1] [--seed 1] [--programs train,...]
+
+train, prepare, evaluate, translate and compare run on a small disk of memory (tmpfs), which is filled to the last byte
+before each write-open, rename, deletion and fsync in turn. A program whose writes then fail must end with one line and
+exit code 1; once there is space again the same command must finish with what it would have written anyway.
+"""
+
+import argparse
+import hashlib
+import itertools
+import json
+import os
+import random
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, NamedTuple
+
+os.environ |= dict.fromkeys(("OMP_NUM_THREADS", "MKL_NUM_THREADS"), "1") | {"WANDB_MODE": "offline"}
+ROOT = Path(__file__).resolve().parent.parent
+sys.path.insert(0, str(ROOT))
+
+# ruff: noqa: E402 (the environment comes before the imports that read it)
+import nmt.compare
+import nmt.evaluate
+import nmt.prepare
+import nmt.train
+import nmt.translate
+from scripts.soak_files import Watch, run_forked
+from scripts.soak_kills import SETTINGS, TIMES
+
+OUTPUT = ROOT / "outputs" / "reference" / "soak" / "disk.json"
+DISK_BYTES = 48 << 20
+BALLAST = "ballast"
+RUN = "run"
+LINES = "".join(f"{'abcdefgh'[: 2 + n % 6]} {n}\n" for n in range(40))
+
+
+class Program(NamedTuple):
+    """What is typed, and the files it makes, which must come out equal."""
+
+    main: Any
+    arguments: list[str]
+    outputs: list[str]
+
+
+TRAIN = ["experiment=bahdanau", *SETTINGS]
+DATA = ["data=copy", "data.train_pairs=200", "data.valid_pairs=20", "data.test_pairs=5", "data.max_length=8"]
+SCORES = ["device=cpu", "threads=1", "bootstrap.resamples=40"]
+HEADLINE = ["headline.short=[1,3]", "headline.long=[4,null]"]
+PROGRAMS = {
+    "train": Program(nmt.train.main, [*TRAIN, "run_dir=new"], ["new"]),
+    "prepare": Program(nmt.prepare.main, [*DATA, "workers=1"], ["data"]),
+    "evaluate": Program(nmt.evaluate.main, [f"checkpoint={RUN}", *SCORES, "output=scores"], ["scores"]),
+    "translate": Program(
+        nmt.translate.main,
+        [f"checkpoint={RUN}", "input=lines", "output=out.txt", "attention_out=out.jsonl", "device=cpu", "threads=1"],
+        ["out.txt", "out.jsonl"],
+    ),
+    "compare": Program(
+        nmt.compare.main,
+        [f"runs=[{RUN}]", "output=comparison", "jobs=1", "bootstrap.trials=40", *SCORES, *HEADLINE],
+        ["comparison"],
+    ),
+}  # fmt: skip
+
+
+@contextmanager
+def small_disk(size: int = DISK_BYTES) -> Iterator[Path]:
+    """A disk of memory, mounted on a new folder. OSError where it cannot be mounted."""
+    folder = Path(tempfile.mkdtemp(prefix="nmt-disk-"))
+    command = ["mount", "-t", "tmpfs", "-o", f"size={size}", "nmt-disk", str(folder)]
+    try:
+        done = subprocess.run(command, capture_output=True, text=True)
+        if done.returncode:
+            raise OSError(done.stderr.strip())
+        try:
+            yield folder
+        finally:
+            subprocess.run(["umount", "-l", str(folder)], check=True)
+    finally:
+        folder.rmdir()
+
+
+def fill(folder: Path) -> None:
+    """Takes all space that is left."""
+    with (folder / BALLAST).open("ab", buffering=0) as file:
+        for size in (1 << 20, 1 << 12, 1):
+            try:
+                while file.write(bytes(size)) == size:
+                    pass
+            except OSError:
+                continue
+
+
+def filler(folder: Path, at: int) -> Watch:
+    """Fills the disk at the event of that number, from 0."""
+    counter = itertools.count()
+    filling = False
+
+    def watch(event: str) -> None:
+        nonlocal filling
+        if not filling and next(counter) == at:
+            filling = True  # what the ballast itself writes is no event
+            fill(folder)
+
+    return watch
+
+
+def fingerprint(folder: Path, outputs: list[str]) -> dict[str, str]:
+    """Name -> checksum of every file of the outputs, JSON less its times."""
+    files = [path for name in outputs for path in (folder / name, *(folder / name).rglob("*")) if path.is_file()]
+    files = [path for path in files if not path.name.startswith("resume.")]  # which hold times
+    return {path.relative_to(folder).as_posix(): _checksum(path) for path in sorted(files)}
+
+
+def _checksum(path: Path) -> str:
+    data = path.read_bytes()
+    if path.suffix == ".json":
+        data = json.dumps(_without_times(json.loads(data)), sort_keys=True).encode()
+    if path.name == "metrics.jsonl":
+        data = json.dumps([_without_times(json.loads(line)) for line in data.splitlines()]).encode()
+    return hashlib.sha256(data).hexdigest()[:16]
+
+
+def _without_times(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {key: _without_times(part) for key, part in value.items() if key not in (*TIMES, "provenance")}
+    return [_without_times(part) for part in value] if isinstance(value, list) else value
+
+
+def start(name: str, disk: Path, log: Path, watch: Watch | None = None) -> int:
+    program = PROGRAMS[name]
+    log.unlink(missing_ok=True)
+    return run_forked(program.main, name, program.arguments, log, disk, watch, seconds=120)
+
+
+def fault(code: int, log: Path) -> str:
+    """What is wrong with how a program ended on a full disk; empty where nothing is."""
+    text = log.read_text(encoding="utf-8", errors="replace")
+    errors = [line for line in text.split("\n") if line.startswith("error: ")]
+    if "Traceback" in text or "a fault of the program" in text:
+        return f"a traceback: {text[-300:]}"
+    if code not in (0, 1) or (code == 1) != (len(errors) == 1):
+        return f"exit {code} with {len(errors)} errors: {text[-300:]}"
+    return ""
+
+
+def attack(name: str, disk: Path, template: Path, share: float, generator: random.Random) -> dict[str, Any]:
+    """The outcomes of one program, the disk filled at each of its events."""
+    log, ignored = disk.with_suffix(".log"), shutil.ignore_patterns("ballast")
+
+    def reset() -> None:
+        for path in disk.iterdir():
+            shutil.rmtree(path) if path.is_dir() else path.unlink()
+        shutil.copytree(template, disk, dirs_exist_ok=True, ignore=ignored)
+
+    reset()
+    read, write = os.pipe()
+
+    def count_event(event: str) -> None:
+        os.write(write, b".")
+
+    if start(name, disk, log, count_event) != 0:
+        raise SystemExit(f"{name} does not run: {log.read_text(encoding='utf-8')[-500:]}")
+    os.close(write)
+    with os.fdopen(read, "rb") as events:
+        count = len(events.read())
+    reference = fingerprint(disk, PROGRAMS[name].outputs)
+    outcome: dict[str, Any] = {"events": count, "refused": 0, "unaffected": 0, "faults": {}}
+    for at in range(count):
+        if generator.random() >= share:
+            continue
+        reset()
+        code = start(name, disk, log, filler(disk, at))
+        wrong = fault(code, log)
+        (disk / BALLAST).unlink(missing_ok=True)
+        if not wrong and (again := start(name, disk, log)) != 0:
+            wrong = f"the same command ends with {again}: {log.read_text(encoding='utf-8')[-300:]}"
+        if not wrong and (after := fingerprint(disk, PROGRAMS[name].outputs)) != reference:
+            names = sorted(key for key in {*after, *reference} if after.get(key) != reference.get(key))
+            wrong = f"{', '.join(names)} differ"
+        outcome["refused" if code else "unaffected"] += 1
+        if wrong:
+            outcome["faults"][f"event {at}"] = wrong
+    log.unlink(missing_ok=True)
+    return outcome
+
+
+def main(arguments: list[str]) -> int:
+    parser = argparse.ArgumentParser(prog="soak_disk", description=__doc__.split("\n", 1)[0])
+    parser.add_argument("--share", type=float, default=1.0, help="of the events that are tried")
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--programs", default=",".join(PROGRAMS))
+    parser.add_argument("--output", type=Path, help="JSON of the outcomes; by default nothing is written")
+    options = parser.parse_args(arguments)
+    generator, results = random.Random(options.seed), {}
+    with tempfile.TemporaryDirectory(prefix="nmt-disk-template-") as made, small_disk() as disk:
+        template = Path(made)
+        os.chdir(template)
+        (template / "lines").write_text(LINES, encoding="utf-8")
+        log = template.with_suffix(".log")
+        run_dir = [*TRAIN, f"run_dir={RUN}"]
+        if run_forked(nmt.train.main, "train", run_dir, log, template) != 0:
+            raise SystemExit(log.read_text(encoding="utf-8")[-500:])
+        log.unlink()
+        shutil.rmtree(template / "data", ignore_errors=True)
+        os.chdir(disk)
+        for name in options.programs.split(","):
+            results[name] = outcome = attack(name, disk, template, options.share, generator)
+            print(f"{name}: {json.dumps(outcome)}", flush=True)
+        os.chdir(ROOT)
+    if options.output:
+        options.output.parent.mkdir(parents=True, exist_ok=True)
+        options.output.write_text(json.dumps(results, indent=1) + "\n", encoding="utf-8")
+    return int(any(outcome["faults"] for outcome in results.values()))
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
