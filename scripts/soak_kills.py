@@ -96,7 +96,7 @@ def cases(system: str, share: float, generator: random.Random) -> Iterator[tuple
         yield f"moment {number}", [generator.uniform(0.05, 1.5)]
 
     def in_validation(event: str) -> None:
-        if event.startswith("open checkpoints/"):  # written while it validates
+        if event.startswith("os.rename checkpoints/"):  # written while it validates
             os.kill(os.getpid(), signal.SIGKILL)
 
     yield "validation", [in_validation] * VALIDATION_KILLS
@@ -119,13 +119,17 @@ def main(arguments: list[str]) -> int:
             outcome: dict[str, Any] = {"kills": 0, "equal": 0, "different": {}}
             for name, ends in cases(system, options.share, generator):
                 shutil.rmtree("run", ignore_errors=True)
+                wrong = []
                 for end in ends:
                     code = train(system, "run", seconds=end) if isinstance(end, float) else train(system, "run", end)
                     outcome["kills"] += code == -signal.SIGKILL
-                code = train(system, "run")
-                wrong = differences(Path(f"reference-{system}"), Path("run"))
-                if code or wrong:
-                    outcome["different"][name] = [f"exit {code}"] * bool(code) + wrong
+                    if code != -signal.SIGKILL and not isinstance(end, float):
+                        wrong.append("it was not killed")
+                if code := train(system, "run"):
+                    wrong.append(f"exit {code}")
+                wrong += differences(Path(f"reference-{system}"), Path("run"))
+                if wrong:
+                    outcome["different"][name] = wrong
                 else:
                     outcome["equal"] += 1
             results[system] = outcome
