@@ -30,6 +30,7 @@ def run_forked(
         descriptor = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_APPEND)
         os.dup2(descriptor, 1)
         os.dup2(descriptor, 2)
+        sys.stdout, sys.stderr = (open(number, "w", encoding="utf-8", closefd=False) for number in (1, 2))
         if watch is not None:
             watch_files(folder.absolute(), watch)
         sys.argv = [f"nmt.{program}", *arguments]
