@@ -3,6 +3,7 @@
 import gzip
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -12,14 +13,17 @@ from typing import Any
 
 import pytest
 from hydra import compose, initialize_config_dir
+from hypothesis import given
+from hypothesis import strategies as st
 from omegaconf import OmegaConf
 
 import nmt.loading
 from nmt.cli import composed
-from nmt.decoding.line_io import open_output
+from nmt.decoding.line_io import open_output, read_blocks
 from nmt.errors import ConfigError, UserError
 from nmt.schema import check, declared_settings
 from nmt.settings import SearchSettings, TranslateConfig
+from nmt.translate import require_own_files
 from tests.conftest import ROOT, RunProgram, program_environment
 
 CONF = ROOT / "conf"
@@ -120,6 +124,7 @@ def test_long_lines_are_named(translate):
     assert done.stdout.count("\n") == 4
     warnings = [line for line in done.stderr.split("\n") if "max_src_pieces" in line]
     assert [line.split()[:3] for line in warnings] == [["warning:", "line", "2"], ["warning:", "line", "3"]]
+    assert all(re.search(r" in \d+ parts$", line) for line in warnings)
 
 
 @pytest.mark.slow
@@ -169,6 +174,53 @@ def test_a_setting_that_cannot_work_is_refused_by_its_key(run, wrong):
 def test_an_output_that_cannot_be_written_is_refused_by_its_name(tmp_path):
     with pytest.raises(UserError, match="cannot write"), open_output(str(tmp_path / "no/such/folder")):
         pass
+
+
+def test_what_another_run_has_left_unfinished_is_not_overwritten(tmp_path):
+    (tmp_path / "out.part").write_text("hours of work\n")
+    with pytest.raises(UserError, match=r"out\.part is there: another run writes it"), open_output(f"{tmp_path}/out"):
+        pass
+    assert {path.name: path.read_text() for path in tmp_path.iterdir()} == {"out.part": "hours of work\n"}
+
+
+@pytest.mark.parametrize(
+    ("files", "message"),
+    [
+        ({"input": "a", "output": "a"}, "output=a would replace input=a"),
+        ({"input": "a", "output": "link"}, "output=link would replace input=a"),
+        ({"input": "a", "output": "hard"}, "output=hard would replace input=a"),
+        ({"input": "a", "output": "b", "attention_out": "a.jsonl"}, "attention_out=a.jsonl would replace input=a"),
+        ({"input": "a", "output": "b", "alignment_out": "./b"}, r"alignment_out=\./b would replace output=b"),
+    ],
+)
+def test_no_output_replaces_the_input_or_another_output(run, tmp_path, monkeypatch, files, message):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "a").write_text("the dog\n")
+    (tmp_path / "link").symlink_to("a")
+    (tmp_path / "a.jsonl").symlink_to("a")
+    (tmp_path / "hard").hardlink_to(tmp_path / "a")
+    with pytest.raises(ConfigError, match=message):
+        require_own_files(configured(run, **files))
+    require_own_files(configured(run, input="a", output="b", attention_out="c.jsonl", alignment_out="d"))
+    require_own_files(configured(run, input=os.devnull, output=os.devnull))
+
+
+class Chunks:
+    """A stream whose bytes arrive in these chunks."""
+
+    def __init__(self, chunks: list[bytes]) -> None:
+        self.chunks = list(chunks)
+
+    def read1(self, size: int) -> bytes:
+        return self.chunks.pop(0) if self.chunks else b""
+
+
+@given(st.lists(st.binary(min_size=1, max_size=9) | st.just(b"\n") | st.just(b"a\nb\n"), max_size=9), st.integers(1, 4))
+def test_lines_are_those_of_the_bytes_however_they_arrive(chunks, max_lines):
+    blocks: list[list[bytes]] = list(read_blocks(Chunks(chunks), max_lines))  # type: ignore[arg-type]
+    expected = b"".join(chunks).split(b"\n")
+    assert [line for block in blocks for line in block] == expected[: -1 if expected[-1] == b"" else None]
+    assert all(1 <= len(block) <= max_lines for block in blocks)
 
 
 def test_an_output_that_is_no_ordinary_file_is_written_as_it_is():

@@ -59,12 +59,3 @@ def join_parts(parts: Sequence[Sequence[Hypothesis]], n_best: int) -> list[Hypot
         capped = any(hypothesis.capped for hypothesis in chosen)
         joined.setdefault(text, Hypothesis(text, score, capped, len(parts)))
     return list(joined.values())[:n_best]
-
-
-def split_warnings(translations: Sequence[Sequence[Hypothesis]], first_line: int = 1) -> list[str]:
-    """One message for each line that was translated in parts; lines count from `first_line`."""
-    return [
-        f"line {number} is longer than max_src_pieces and was translated in {hypotheses[0].source_split} parts"
-        for number, hypotheses in enumerate(translations, start=first_line)
-        if hypotheses[0].source_split > 1
-    ]

@@ -133,12 +133,12 @@ def test_settings_that_cannot_be_used_are_refused_by_their_key(settings: dict, m
 def test_translate_refuses_what_cannot_be_aligned() -> None:
     with (
         pytest.raises(UserError, match="has no attention"),
-        alignment_writer("links", [], AlignmentSettings.defaults(), untrained("rnn")),
+        alignment_writer("links", AlignmentSettings.defaults(), untrained("rnn")),
     ):
         pass
     with (
         pytest.raises(ConfigError, match=r"alignment\.layer=2"),
-        alignment_writer("links", [], AlignmentSettings.defaults(layer=2), untrained("luong")),
+        alignment_writer("links", AlignmentSettings.defaults(layer=2), untrained("luong")),
     ):
         pass
     assert not Path("links").exists()
