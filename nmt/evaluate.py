@@ -24,7 +24,7 @@ from nmt.data.text import read_lines, require_equal_counts
 from nmt.errors import ConfigError, UserError
 from nmt.evaluation.attention_alignment import add_alignment_scores, layer_index, read_gold_alignments
 from nmt.evaluation.evaluation_report import score_translations, text_report
-from nmt.evaluation.stored import lines_sha256, read_stored, require_writable, to_json
+from nmt.evaluation.stored import lines_sha256, read_stored, require_writable, to_json, write_with_lines
 from nmt.files import file_sha256, write_text
 from nmt.loading import Run, choose_device, load_run
 from nmt.provenance import provenance
@@ -87,8 +87,9 @@ def check_settings(cfg: EvaluateConfig, checkpoints: Sequence[str], files: Seque
 def evaluate_file(path: str, cfg: EvaluateConfig) -> dict[str, Any]:
     """Scores of translations in a file, from any program."""
     references = path_list(cfg.references, unique=False)
-    require_one_column([*references, *([cfg.source] if cfg.source else [])])
-    texts = {file: list(read_lines(file)) for file in [path, *references, *([cfg.source] if cfg.source else [])]}
+    files = [*references, *([cfg.source] if cfg.source else [])]
+    require_one_column(files)
+    texts = {file: list(read_lines(file)) for file in (path, *files)}
     require_equal_counts({file: len(lines) for file, lines in texts.items()})
     if not cfg.source:
         say("no source= given: no scores by length")
@@ -182,9 +183,7 @@ def evaluate_test(
         with suppress(OSError):  # a read-only folder
             (folder / f"{name}.json").touch()  # newer than the weights: this evaluation is theirs
         return stored
-    write_text(folder / f"{name}.hyp.txt", "".join(f"{line}\n" for line in hypotheses))
-    write_text(folder / f"{name}.json", to_json(evaluation) + "\n")
-    say(f"written: {folder / name}.json and .hyp.txt")
+    write_with_lines(folder, name, "hyp.txt", hypotheses, evaluation)
     return evaluation
 
 

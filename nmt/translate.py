@@ -27,7 +27,6 @@ from nmt.settings import AlignmentSettings, SearchSettings, TranslateConfig, sea
 
 BATCHES_READ_AHEAD = 16  # sorted by length together
 WARNINGS_SHOWN = 20
-FIGURE_SUFFIXES = (".png", ".svg", ".pdf")
 
 # (number of the first line, lines, their translations)
 LineHandler = Callable[[int, Sequence[str], Sequence[str]], None]
@@ -61,12 +60,12 @@ def main(composed: Composed) -> None:
 
 def require_own_files(config: TranslateConfig) -> None:
     """ConfigError where one output would replace the input or another output."""
-    keys = ("input", "output", "attention_out", "alignment_out")
-    paths = {key: Path(name).expanduser().resolve() for key in keys if (name := getattr(config, key))}
+    names = {key: getattr(config, key) for key in ("input", "output", "attention_out", "alignment_out")}
+    paths = {key: Path(name).expanduser().resolve() for key, name in names.items() if name}
     for (one, path), (other, same) in combinations(paths.items(), 2):
         is_same = path.samefile(same) if path.exists() and same.exists() else path == same
         if is_same and (path.is_file() or not path.exists()):  # devices and pipes are not replaced
-            raise ConfigError(f"{other}={getattr(config, other)} would replace {one}={getattr(config, one)}")
+            raise ConfigError(f"{other}={names[other]} would replace {one}={names[one]}")
 
 
 def translate_lines(
@@ -93,8 +92,11 @@ def translate_lines(
             first = counts["lines"] + 1
             lines = [line.removesuffix(b"\r").decode("utf-8", "replace") for line in raw]
             for number, line in enumerate(raw, first):
-                if fault := utf8_fault(line):
-                    warn(f"line {number} is not UTF-8 ({fault}); read as U+FFFD")
+                try:
+                    line.decode("utf-8")
+                except UnicodeDecodeError as error:
+                    byte = f"byte {error.start + 1} is 0x{line[error.start]:02x}"
+                    warn(f"line {number} is not UTF-8 ({byte}); read as U+FFFD")
             translations = translator.hypotheses(lines, settings, advance)
             for number, hypotheses in enumerate(translations, first):
                 parts = hypotheses[0].source_split
@@ -116,15 +118,6 @@ def translate_lines(
         say(f"fewer than n_best={settings.n_best} different translations exist for {fewer} lines")
 
 
-def utf8_fault(raw: bytes) -> str:
-    """The first byte that is not UTF-8; empty where there is none."""
-    try:
-        raw.decode("utf-8")
-    except UnicodeDecodeError as error:
-        return f"byte {error.start + 1} is 0x{raw[error.start]:02x}"
-    return ""
-
-
 def output_lines(hypotheses: Sequence[Hypothesis], n_best: int, scores: bool) -> str:
     """The n_best lines of output that one line of input gives."""
     lines = [f"{h.score:.4f}\t{h.text}\n" if scores else f"{h.text}\n" for h in hypotheses]
@@ -140,7 +133,7 @@ def attention_writer(name: str, translator: Translator) -> Iterator[LineHandler]
     """
     if attention_shape(translator) is None:
         raise UserError("attention_out: this system has no attention to show")
-    if Path(name).suffix in FIGURE_SUFFIXES:
+    if Path(name).suffix in (".png", ".svg", ".pdf"):
         yield partial(draw_first_line, name, translator)
         return
     with open_output(name) as write:

@@ -3,6 +3,7 @@
 import gzip
 import json
 import os
+import random
 import re
 import shutil
 import subprocess
@@ -79,6 +80,16 @@ def test_every_line_gives_one_line_whatever_it_holds(translate):
     assert not any(made in done.stdout for made in ("&lt;", "&amp;", "&quot;", "@-@", "<pad>", "<s>", "<unk>"))
     assert "line 15 is not UTF-8 (byte 4 is 0xe9)" in done.stderr
     assert "Traceback" not in done.stderr
+
+
+@pytest.mark.slow
+def test_lines_of_any_bytes_give_as_many_lines(translate):
+    generator = random.Random(7)
+    lines = [generator.randbytes(generator.randrange(60)).replace(b"\n", b"") for _ in range(2_000)]
+    done = translate("beam=1", "max_ratio=0", "max_extra=2", stdin=b"".join(line + b"\n" for line in lines))
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.count("\n") == 2_000
+    assert "more warnings of these kinds are not shown" in done.stderr
 
 
 @pytest.mark.slow
@@ -306,6 +317,21 @@ def test_a_writer_that_waits_for_its_translation_gets_it(run):
             assert process.stdout.readline().endswith(b"\n")
         process.stdin.close()
         assert process.wait(60) == 0
+
+
+@pytest.mark.slow
+def test_named_pipes_are_read_and_written_as_they_are(run, tmp_path):
+    for name in ("in", "out"):
+        os.mkfifo(tmp_path / name)
+    with (
+        subprocess.Popen(["timeout", "60", "sh", "-c", "yes the dog | head -n 7 > in"], cwd=tmp_path) as writer,
+        subprocess.Popen(["timeout", "60", "cat", "out"], cwd=tmp_path, stdout=subprocess.PIPE) as reader,
+        started(run, "max_ratio=0", "max_extra=2", "input=in", "output=out", cwd=tmp_path) as process,
+    ):
+        assert reader.stdout is not None
+        assert reader.stdout.read().count(b"\n") == 7
+        assert (process.wait(60), reader.wait(60), writer.wait(60)) == (0, 0, 0)
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["in", "out"]
 
 
 @pytest.mark.slow

@@ -40,10 +40,9 @@ def cut_position(text: str) -> int:
         if cuts_near_middle:
             return min(cuts_near_middle, key=lambda cut: abs(cut - centre))
     # no cut in the middle half: anywhere, but not inside one user-perceived character
-    for position in range(centre, max(centre - 20, 0), -1):
-        if not unicodedata.combining(text[position]) and not {text[position - 1], text[position]} & set(_JOINERS):
-            return position
-    return centre
+    near = range(centre, max(centre - 20, 0), -1)
+    starts = (n for n in near if not unicodedata.combining(text[n]) and not {text[n - 1], text[n]} & set(_JOINERS))
+    return next(starts, centre)
 
 
 def join_parts(parts: Sequence[Sequence[Hypothesis]], n_best: int) -> list[Hypothesis]:

@@ -16,8 +16,6 @@ from nmt.progress import Advance
 from nmt.progress import progress as progress_bar
 from nmt.settings import SearchSettings
 
-__all__ = ["AttentionMap", "Hypothesis", "Translator"]
-
 
 class AttentionMap(NamedTuple):
     """The attention of a model for one sentence pair. The last piece of both sides is the end of the sentence."""

@@ -18,8 +18,7 @@ from nmt.evaluation.alignment_error import (
     read_alignments,
 )
 from nmt.evaluation.by_length import source_length
-from nmt.evaluation.stored import lines_sha256, read_stored, require_writable, to_json
-from nmt.files import write_text
+from nmt.evaluation.stored import lines_sha256, read_stored, require_writable, write_with_lines
 from nmt.progress import say
 from nmt.settings import AlignmentSettings, GoldSettings
 
@@ -108,9 +107,7 @@ def add_alignment_scores(
             "alignment": [{key: own for key, own in asdict(entry).items() if key != "seeds"} for entry in entries],
             "record": provenance(),
         }
-        write_text(folder / f"{name}.txt", "".join(f"{line}\n" for line in lines))
-        write_text(folder / f"{name}.json", to_json(stored) + "\n")
-        say(f"written: {folder / name}.json and .alignment.txt")
+        write_with_lines(folder, name, "txt", lines, stored)
     if not stored["alignment"]:
         return evaluation
     return {**evaluation, "not_aligned": stored["not_aligned"], "alignment": stored["alignment"]}

@@ -10,7 +10,8 @@ from typing import Any
 
 from nmt.data.text import decode_lines
 from nmt.errors import UserError
-from nmt.files import read_bounded, read_json
+from nmt.files import read_bounded, read_json, write_text
+from nmt.progress import say
 
 
 def lines_sha256(lines: Iterable[str]) -> str:
@@ -51,3 +52,10 @@ def read_stored(
         return (stored, lines) if stored[checksum] == lines_sha256(lines) else None
     except (OSError, KeyError, UserError):
         return None
+
+
+def write_with_lines(folder: Path, name: str, lines_suffix: str, lines: Iterable[str], content: dict[str, Any]) -> None:
+    """What `read_stored` reads, the lines first: a JSON that is there has its lines beside it."""
+    write_text(folder / f"{name}.{lines_suffix}", "".join(f"{line}\n" for line in lines))
+    write_text(folder / f"{name}.json", to_json(content) + "\n")
+    say(f"written: {folder / name}.json and .{lines_suffix}")

@@ -3,6 +3,7 @@
 import html.entities
 import re
 from collections.abc import Iterable, Sequence
+from itertools import chain
 
 from nmt.data.text import words
 
@@ -41,11 +42,11 @@ def text_warnings(
         )
     # 13a un-escapes entities, so that BLEU does not see the fault
     foreign = [
-        [entity for entity in _html_entities(hypothesis) if not any(entity in reference for reference in others)]
-        for hypothesis, *others in zip(hypotheses, *references, strict=True)
+        [e for e in _ENTITY.findall(line) if _is_entity(e) and not any(e in reference for reference in others)]
+        for line, *others in zip(hypotheses, *references, strict=True)
     ]
     if numbers := _numbers(map(bool, foreign)):
-        some = " ".join(list(dict.fromkeys(entity for entities in foreign for entity in entities))[:5])
+        some = " ".join(list(dict.fromkeys(chain(*foreign)))[:5])
         noun = "hypothesis holds" if len(numbers) == 1 else "hypotheses hold"
         warnings.append(
             f"{len(numbers):,} {noun} entities that the references do not ({some}): {_listed(numbers)}; "
@@ -72,10 +73,8 @@ def _mostly_in(script: re.Pattern[str], text: str) -> bool:
     return 2 * len(script.findall(text)) > sum(character.isalpha() for character in text) > 0
 
 
-def _html_entities(line: str) -> list[str]:
-    if "&" not in line:
-        return []
-    return [entity for entity in _ENTITY.findall(line) if entity[1] == "#" or entity[1:] in html.entities.html5]
+def _is_entity(text: str) -> bool:
+    return text[1] == "#" or text[1:] in html.entities.html5
 
 
 def _numbers(flags: Iterable[bool]) -> list[int]:
