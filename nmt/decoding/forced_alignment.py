@@ -116,7 +116,7 @@ def _encode_pairs(
     """By index the pairs to be forced through the model, and the empty alignments of pairs without words."""
     pairs: dict[int, _Pair] = {}
     empty: dict[int, NDArray[np.int64]] = {}
-    encoded = zip(translator.source.encode_batch(sources), translator.target.encode_batch(targets), strict=True)
+    encoded = zip(translator.encode(sources), translator.target.encode_batch(targets), strict=True)
     for index, (src, tgt) in enumerate(encoded):
         source_words, target_words = words(sources[index]), words(targets[index])
         if not (src and tgt and source_words and target_words):

@@ -64,8 +64,7 @@ class Translator:
         number of parts done. UserError where the model's scores are no numbers.
         """
         settings = settings or SearchSettings.defaults()
-        encoded = self.source.encode_batch(sentences)
-        parts = [self._split_to_fit(ids, text) for ids, text in zip(encoded, sentences, strict=True)]
+        parts = [self._split_to_fit(ids, text) for ids, text in zip(self.encode(sentences), sentences, strict=True)]
         sources = [ids for line in parts for ids in line]
         shown: AbstractContextManager[Advance] = (
             progress_bar("translating", len(sources), progress) if isinstance(progress, bool) else nullcontext(progress)
@@ -77,13 +76,16 @@ class Translator:
             for line in parts
         ]
 
+    def encode(self, sentences: Sequence[str]) -> list[list[int]]:
+        return self.source.encode_batch(sentences)
+
     def _split_to_fit(self, ids: list[int], text: str) -> list[list[int]]:
         """A sentence as the ids of its parts, none empty: one part where it is short enough."""
         if len(ids) <= self.max_src_pieces:
             return [ids] if ids else []
         texts = split_line(text, lambda part: len(self.source.encode(part)) <= self.max_src_pieces)
         # one character may have several pieces, so that even one may be too long
-        return [part[: self.max_src_pieces] for part in self.source.encode_batch(texts) if part]
+        return [part[: self.max_src_pieces] for part in self.encode(texts) if part]
 
     def _search(
         self, sources: Sequence[list[int]], settings: SearchSettings, advance: Advance
