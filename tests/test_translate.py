@@ -240,6 +240,12 @@ def test_an_output_that_is_no_ordinary_file_is_written_as_it_is():
     assert not Path(os.devnull).is_file()
 
 
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs /dev/full")
+def test_a_full_disk_is_said_by_the_name_of_the_output():
+    with pytest.raises(UserError, match="cannot write /dev/full: No space left"), open_output("/dev/full") as write:
+        write("text")
+
+
 def test_without_a_checkpoint_it_says_what_is_missing():
     with (
         initialize_config_dir(str(CONF), version_base="1.3"),

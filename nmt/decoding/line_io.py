@@ -60,7 +60,7 @@ def open_output(name: str | None) -> Iterator[Write]:
     is_regular = path.is_file() or not path.exists()  # /dev/null, a named pipe: written as they are
     target = path.with_name(path.name + ".part") if is_regular else path
     try:
-        stream = target.open("xb" if is_regular else "wb")
+        stream = target.open("xb" if is_regular else "wb", buffering=0)  # so that closing writes nothing that may fail
     except FileExistsError:
         raise UserError(
             f"{target} is there: another run writes it, or left it unfinished; rename or delete it"
@@ -82,7 +82,9 @@ def open_output(name: str | None) -> Iterator[Write]:
 
 def write_utf8(stream: BinaryIO, name: str, text: str) -> None:
     try:
-        stream.write(text.encode("utf-8"))
+        left = memoryview(text.encode("utf-8"))
+        while left:
+            left = left[stream.write(left) :]
         stream.flush()
     except BrokenPipeError:
         raise
