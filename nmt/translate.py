@@ -2,11 +2,13 @@
 
 import json
 import sys
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from functools import partial
+from itertools import combinations
 from pathlib import Path
-from typing import BinaryIO
+from typing import Any, BinaryIO
 
 import torch
 
@@ -14,9 +16,9 @@ from nmt.cli import Composed, program, say
 from nmt.data.text import open_bytes
 from nmt.decoding.forced_alignment import attention_shape, force_align
 from nmt.decoding.line_io import Write, open_output, read_blocks, read_typed_lines
-from nmt.decoding.long_lines import Hypothesis, split_warnings
+from nmt.decoding.long_lines import Hypothesis
 from nmt.decoding.translator import Translator
-from nmt.errors import UserError
+from nmt.errors import ConfigError, UserError
 from nmt.evaluation.alignment_error import pharaoh_line
 from nmt.evaluation.attention_alignment import layer_index
 from nmt.loading import choose_device, load_run
@@ -25,7 +27,6 @@ from nmt.settings import AlignmentSettings, SearchSettings, TranslateConfig, sea
 
 BATCHES_READ_AHEAD = 16  # sorted by length together
 WARNINGS_SHOWN = 20
-FIGURE_SUFFIXES = (".png", ".svg", ".pdf")
 
 # (number of the first line, lines, their translations)
 LineHandler = Callable[[int, Sequence[str], Sequence[str]], None]
@@ -38,17 +39,33 @@ def main(composed: Composed) -> None:
     if beam > config.beam:
         say(f"n_best={config.n_best} needs as wide a beam: beam={beam} is used, not {config.beam}")
     settings = search_settings(config, beam=beam)
+    require_own_files(config)
+    if config.input is None and sys.stdin is None:
+        raise UserError("there is no standard input; use input=FILE")
+    if config.threads:
+        torch.set_num_threads(config.threads)
     with ExitStack() as files:
-        source = files.enter_context(open_bytes(config.input)) if config.input else standard_input()
-        write = files.enter_context(open_output(config.output, [config.input]))
-        translator = load_translator(config, composed.trust)
-        attention = files.enter_context(
-            attention_writer(config.attention_out, [config.input, config.output], translator)
-        )
-        kept = [config.input, config.output, config.attention_out]
-        alignments = files.enter_context(alignment_writer(config.alignment_out, kept, config.alignment, translator))
-        handlers = [attention, alignments]
-        translate_lines(source, write, handlers, translator, settings, config.scores, quiet=not config.output)
+        source = files.enter_context(open_bytes(config.input)) if config.input else sys.stdin.buffer
+        write = files.enter_context(open_output(config.output))
+        device = choose_device(config.device)
+        translator = load_run(config.checkpoint, composed.trust).translator(device, config.max_src_pieces)
+        handlers = []
+        if config.attention_out:
+            handlers.append(files.enter_context(attention_writer(config.attention_out, translator)))
+        if config.alignment_out:
+            writer = alignment_writer(config.alignment_out, config.alignment, translator)
+            handlers.append(files.enter_context(writer))
+        translate_lines(source, write, handlers, translator, settings, config)
+
+
+def require_own_files(config: TranslateConfig) -> None:
+    """ConfigError where one output would replace the input or another output."""
+    names = {key: getattr(config, key) for key in ("input", "output", "attention_out", "alignment_out")}
+    paths = {key: Path(name).expanduser().resolve() for key, name in names.items() if name}
+    for (one, path), (other, same) in combinations(paths.items(), 2):
+        is_same = path.samefile(same) if path.exists() and same.exists() else path == same
+        if is_same and (path.is_file() or not path.exists()):  # devices and pipes are not replaced
+            raise ConfigError(f"{other}={names[other]} would replace {one}={names[one]}")
 
 
 def translate_lines(
@@ -57,46 +74,48 @@ def translate_lines(
     handlers: Sequence[LineHandler],
     translator: Translator,
     settings: SearchSettings,
-    scores: bool,
-    quiet: bool,
+    config: TranslateConfig,
 ) -> None:
-    """All lines of the source, as they come. quiet: no bar where translations go to the same terminal."""
-    summary = Summary(settings)
+    """All lines of the source, as they come; warnings at once, counts at the end."""
+    counts: Counter[str] = Counter()
+
+    def warn(message: str) -> None:
+        counts["warnings"] += 1
+        if counts["warnings"] <= WARNINGS_SHOWN:
+            say(f"warning: {message}")
+
     interactive = source.isatty()
+    has_bar = not interactive and (config.output is not None or not sys.stdout.isatty())
     blocks = read_typed_lines(source) if interactive else read_blocks(source, BATCHES_READ_AHEAD * settings.batch)
-    with progress("translated", None, not interactive and not (quiet and sys.stdout.isatty())) as advance:
+    with progress("translated", None, has_bar) as advance:
         for raw in blocks:
-            first = summary.lines + 1
-            lines = [decode_line(line, number, summary) for number, line in enumerate(raw, first)]
+            first = counts["lines"] + 1
+            lines = [line.removesuffix(b"\r").decode("utf-8", "replace") for line in raw]
+            for number, line in enumerate(raw, first):
+                try:
+                    line.decode("utf-8")
+                except UnicodeDecodeError as error:
+                    byte = f"byte {error.start + 1} is 0x{line[error.start]:02x}"
+                    warn(f"line {number} is not UTF-8 ({byte}); read as U+FFFD")
             translations = translator.hypotheses(lines, settings, advance)
-            summary.add(translations, first)
-            write("".join(output_lines(hypotheses, settings.n_best, scores) for hypotheses in translations))
+            for number, hypotheses in enumerate(translations, first):
+                parts = hypotheses[0].source_split
+                if parts > 1:
+                    warn(f"line {number} is longer than max_src_pieces and was translated in {parts} parts")
+                counts["translations"] += len(hypotheses)
+                counts["capped"] += sum(hypothesis.capped for hypothesis in hypotheses)
+                counts["fewer"] += len(hypotheses) < settings.n_best and parts > 0  # 0: an empty source
+            write("".join(output_lines(hypotheses, settings.n_best, config.scores) for hypotheses in translations))
             for handle in handlers:
                 handle(first, lines, [hypotheses[0].text for hypotheses in translations])
-    summary.close()
-
-
-def load_translator(config: TranslateConfig, trust: Sequence[str]) -> Translator:
-    if config.threads:
-        torch.set_num_threads(config.threads)
-    device = choose_device(config.device)
-    return load_run(config.checkpoint, trust).translator(device, config.max_src_pieces)
-
-
-def standard_input() -> BinaryIO:
-    if sys.stdin is None:
-        raise UserError("there is no standard input; use input=FILE")
-    return sys.stdin.buffer
-
-
-def decode_line(raw: bytes, number: int, summary: "Summary") -> str:
-    raw = raw.removesuffix(b"\r")
-    try:
-        return raw.decode("utf-8")
-    except UnicodeDecodeError as error:
-        byte = f"byte {error.start + 1} is 0x{raw[error.start]:02x}"
-        summary.warn(f"line {number} is not UTF-8 ({byte}); read as U+FFFD")
-        return raw.decode("utf-8", "replace")
+            counts["lines"] += len(lines)
+    if counts["warnings"] > WARNINGS_SHOWN:
+        say(f"warning: {counts['warnings'] - WARNINGS_SHOWN} more warnings of these kinds are not shown")
+    if capped := counts["capped"]:
+        longest = f"{settings.max_ratio:g} x source + {settings.max_extra} pieces"
+        say(f"capped: {capped} of {counts['translations']} translations have the most pieces allowed ({longest})")
+    if fewer := counts["fewer"]:
+        say(f"fewer than n_best={settings.n_best} different translations exist for {fewer} lines")
 
 
 def output_lines(hypotheses: Sequence[Hypothesis], n_best: int, scores: bool) -> str:
@@ -105,78 +124,31 @@ def output_lines(hypotheses: Sequence[Hypothesis], n_best: int, scores: bool) ->
     return "".join(lines) + ("\t\n" if scores else "\n") * (n_best - len(hypotheses))
 
 
-class Summary:
-    """Messages to the user: warnings as they come, counts at the end."""
-
-    def __init__(self, settings: SearchSettings) -> None:
-        self.settings = settings
-        self.lines = self.translations = self.capped = self.fewer_than_n_best = self.warnings = 0
-
-    def warn(self, message: str) -> None:
-        self.warnings += 1
-        if self.warnings <= WARNINGS_SHOWN:
-            say(f"warning: {message}")
-
-    def add(self, translations: Sequence[Sequence[Hypothesis]], first_line: int) -> None:
-        for message in split_warnings(translations, first_line):
-            self.warn(message)
-        self.lines += len(translations)
-        for hypotheses in translations:
-            self.translations += len(hypotheses)
-            self.capped += sum(hypothesis.capped for hypothesis in hypotheses)
-            empty_source = hypotheses[0].source_split == 0
-            self.fewer_than_n_best += len(hypotheses) < self.settings.n_best and not empty_source
-
-    def close(self) -> None:
-        if self.warnings > WARNINGS_SHOWN:
-            say(f"warning: {self.warnings - WARNINGS_SHOWN} more warnings of these kinds are not shown")
-        if self.capped:
-            longest = f"{self.settings.max_ratio:g} x source + {self.settings.max_extra} pieces"
-            say(f"capped: {self.capped} of {self.translations} translations have the most pieces allowed ({longest})")
-        if self.fewer_than_n_best:
-            lines, n_best = self.fewer_than_n_best, self.settings.n_best
-            say(f"fewer than n_best={n_best} different translations exist for {lines} lines")
-
-
 @contextmanager
-def attention_writer(name: str | None, keep: Sequence[str | None], translator: Translator) -> Iterator[LineHandler]:
-    """For attention_out: JSON lines, a figure, or nothing."""
-    if name is None:
-        yield lambda first, lines, translations: None
-        return
+def attention_writer(name: str, translator: Translator) -> Iterator[LineHandler]:
+    """For attention_out: JSON lines, or a figure of the first line.
+
+    A line holds pieces (the last ones end the sentences) and weights [layer][head][target][source], or nulls where a
+    source has no pieces, or too many for one map.
+    """
     if attention_shape(translator) is None:
         raise UserError("attention_out: this system has no attention to show")
-    if Path(name).suffix in FIGURE_SUFFIXES:
+    if Path(name).suffix in (".png", ".svg", ".pdf"):
         yield partial(draw_first_line, name, translator)
         return
-    with open_output(name, keep) as write:
+    with open_output(name) as write:
 
         def write_attention(first: int, lines: Sequence[str], translations: Sequence[str]) -> None:
             for number, (line, translation) in enumerate(zip(lines, translations, strict=True), first):
-                write(attention_json(translator, number, line, translation))
+                record: dict[str, Any] = {"line": number, "source": line, "translation": translation}
+                record |= dict.fromkeys(("source_pieces", "target_pieces", "weights"))
+                with suppress(UserError):
+                    if attention := translator.attention(line, translation):
+                        weights = attention.weights.double().numpy().round(5).tolist()
+                        record |= {**attention._asdict(), "weights": weights}
+                write(json.dumps(record, ensure_ascii=False, allow_nan=False) + "\n")
 
         yield write_attention
-
-
-def attention_json(translator: Translator, number: int, line: str, translation: str) -> str:
-    """One line: pieces (the last ones end the sentences) and weights [layer][head][target][source].
-
-    They are null where the line has no pieces, or too many for one map.
-    """
-    try:
-        attention = translator.attention(line, translation)
-    except UserError:
-        attention = None
-    record = {
-        "line": number,
-        "source": line,
-        "translation": translation,
-        "source_pieces": attention and attention.source_pieces,
-        "target_pieces": attention and attention.target_pieces,
-        "weights": attention
-        and [[[[round(w, 5) for w in row] for row in head] for head in layer] for layer in attention.weights.tolist()],
-    }
-    return json.dumps(record, ensure_ascii=False, allow_nan=False) + "\n"
 
 
 def draw_first_line(
@@ -193,19 +165,14 @@ def draw_first_line(
 
 
 @contextmanager
-def alignment_writer(
-    name: str | None, keep: Sequence[str | None], settings: AlignmentSettings, translator: Translator
-) -> Iterator[LineHandler]:
+def alignment_writer(name: str, settings: AlignmentSettings, translator: Translator) -> Iterator[LineHandler]:
     """For alignment_out: the links between the words of each line and those of its translation."""
-    if name is None:
-        yield lambda first, lines, translations: None
-        return
     shape = attention_shape(translator)
     if shape is None:
         raise UserError("alignment_out: this system has no attention, so there are no alignments to write")
     layer = layer_index(settings, shape)
     left_out = 0
-    with open_output(name, keep) as write:
+    with open_output(name) as write:
 
         def write_alignments(first: int, lines: Sequence[str], translations: Sequence[str]) -> None:
             nonlocal left_out

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from nmt.evaluation.bootstrap import bleu_interval, bleu_of_sums, block_sums, resampled_sums
+from nmt.evaluation.bootstrap import bleu_of_sums, block_sums, mean_interval, resampled_sums
 from nmt.evaluation.metrics import CORRECT, TOTAL
 from nmt.evaluation.significance import difference_of_differences, paired_tests
 from nmt.evaluation.stored import to_json
@@ -67,8 +67,8 @@ def interval_of_bleu(population: Population, n: int, sets: int) -> dict[str, Any
     truth = bleu(population.a)
     held, width = 0, 0.0
     for seed in range(sets):
-        low, high = bleu_interval(
-            population.a[generator.integers(SENTENCES, size=n)], BootstrapSettings.defaults(seed=seed)
+        low, high = mean_interval(
+            [population.a[generator.integers(SENTENCES, size=n)]], BootstrapSettings.defaults(seed=seed)
         )
         held += low <= truth <= high
         width += high - low
@@ -107,7 +107,7 @@ def interval_in_blocks(population: Population, n: int, size: int, sets: int) -> 
         drawn = documents[generator.integers(len(documents), size=n // size)].ravel()
         for blocks in held:
             settings = BootstrapSettings.defaults(seed=seed, resamples=400)
-            low, high = bleu_interval(block_sums(population.a[drawn], np.arange(len(drawn)), blocks), settings)
+            low, high = mean_interval([block_sums(population.a[drawn], np.arange(len(drawn)), blocks)], settings)
             held[blocks] += low <= truth <= high
     return {"n": n, "test_sets": sets, "by_sentence": held[None] / sets, "by_block": held[size] / sets}
 

@@ -3,6 +3,8 @@
 import gzip
 import json
 import os
+import random
+import re
 import shutil
 import subprocess
 import sys
@@ -12,14 +14,17 @@ from typing import Any
 
 import pytest
 from hydra import compose, initialize_config_dir
+from hypothesis import given
+from hypothesis import strategies as st
 from omegaconf import OmegaConf
 
 import nmt.loading
 from nmt.cli import composed
-from nmt.decoding.line_io import open_output
+from nmt.decoding.line_io import open_output, read_blocks
 from nmt.errors import ConfigError, UserError
 from nmt.schema import check, declared_settings
 from nmt.settings import SearchSettings, TranslateConfig
+from nmt.translate import require_own_files
 from tests.conftest import ROOT, RunProgram, program_environment
 
 CONF = ROOT / "conf"
@@ -78,6 +83,16 @@ def test_every_line_gives_one_line_whatever_it_holds(translate):
 
 
 @pytest.mark.slow
+def test_lines_of_any_bytes_give_as_many_lines(translate):
+    generator = random.Random(7)
+    lines = [generator.randbytes(generator.randrange(60)).replace(b"\n", b"") for _ in range(2_000)]
+    done = translate("beam=1", "max_ratio=0", "max_extra=2", stdin=b"".join(line + b"\n" for line in lines))
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.count("\n") == 2_000
+    assert "more warnings of these kinds are not shown" in done.stderr
+
+
+@pytest.mark.slow
 def test_it_is_the_same_translation_as_from_python_and_in_any_locale(translate, run):
     expected = nmt.loading.load(run).translate(WOMEN)
     done = translate(stdin="\n".join(WOMEN) + "\n", env={"LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONIOENCODING": "ascii"})
@@ -120,6 +135,7 @@ def test_long_lines_are_named(translate):
     assert done.stdout.count("\n") == 4
     warnings = [line for line in done.stderr.split("\n") if "max_src_pieces" in line]
     assert [line.split()[:3] for line in warnings] == [["warning:", "line", "2"], ["warning:", "line", "3"]]
+    assert all(re.search(r" in \d+ parts$", line) for line in warnings)
 
 
 @pytest.mark.slow
@@ -171,10 +187,63 @@ def test_an_output_that_cannot_be_written_is_refused_by_its_name(tmp_path):
         pass
 
 
+def test_what_another_run_has_left_unfinished_is_not_overwritten(tmp_path):
+    (tmp_path / "out.part").write_text("hours of work\n")
+    with pytest.raises(UserError, match=r"out\.part is there: another run writes it"), open_output(f"{tmp_path}/out"):
+        pass
+    assert {path.name: path.read_text() for path in tmp_path.iterdir()} == {"out.part": "hours of work\n"}
+
+
+@pytest.mark.parametrize(
+    ("files", "message"),
+    [
+        ({"input": "a", "output": "a"}, "output=a would replace input=a"),
+        ({"input": "a", "output": "link"}, "output=link would replace input=a"),
+        ({"input": "a", "output": "hard"}, "output=hard would replace input=a"),
+        ({"input": "a", "output": "b", "attention_out": "a.jsonl"}, "attention_out=a.jsonl would replace input=a"),
+        ({"input": "a", "output": "b", "alignment_out": "./b"}, r"alignment_out=\./b would replace output=b"),
+    ],
+)
+def test_no_output_replaces_the_input_or_another_output(run, tmp_path, monkeypatch, files, message):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "a").write_text("the dog\n")
+    (tmp_path / "link").symlink_to("a")
+    (tmp_path / "a.jsonl").symlink_to("a")
+    (tmp_path / "hard").hardlink_to(tmp_path / "a")
+    with pytest.raises(ConfigError, match=message):
+        require_own_files(configured(run, **files))
+    require_own_files(configured(run, input="a", output="b", attention_out="c.jsonl", alignment_out="d"))
+    require_own_files(configured(run, input=os.devnull, output=os.devnull))
+
+
+class Chunks:
+    """A stream whose bytes arrive in these chunks."""
+
+    def __init__(self, chunks: list[bytes]) -> None:
+        self.chunks = list(chunks)
+
+    def read1(self, size: int) -> bytes:
+        return self.chunks.pop(0) if self.chunks else b""
+
+
+@given(st.lists(st.binary(min_size=1, max_size=9) | st.just(b"\n") | st.just(b"a\nb\n"), max_size=9), st.integers(1, 4))
+def test_lines_are_those_of_the_bytes_however_they_arrive(chunks, max_lines):
+    blocks: list[list[bytes]] = list(read_blocks(Chunks(chunks), max_lines))  # type: ignore[arg-type]
+    expected = b"".join(chunks).split(b"\n")
+    assert [line for block in blocks for line in block] == expected[: -1 if expected[-1] == b"" else None]
+    assert all(1 <= len(block) <= max_lines for block in blocks)
+
+
 def test_an_output_that_is_no_ordinary_file_is_written_as_it_is():
     with open_output(os.devnull) as write:
         write("text")
     assert not Path(os.devnull).is_file()
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs /dev/full")
+def test_a_full_disk_is_said_by_the_name_of_the_output():
+    with pytest.raises(UserError, match="cannot write /dev/full: No space left"), open_output("/dev/full") as write:
+        write("text")
 
 
 def test_without_a_checkpoint_it_says_what_is_missing():
@@ -254,6 +323,21 @@ def test_a_writer_that_waits_for_its_translation_gets_it(run):
             assert process.stdout.readline().endswith(b"\n")
         process.stdin.close()
         assert process.wait(60) == 0
+
+
+@pytest.mark.slow
+def test_named_pipes_are_read_and_written_as_they_are(run, tmp_path):
+    for name in ("in", "out"):
+        os.mkfifo(tmp_path / name)
+    with (
+        subprocess.Popen(["timeout", "60", "sh", "-c", "yes the dog | head -n 7 > in"], cwd=tmp_path) as writer,
+        subprocess.Popen(["timeout", "60", "cat", "out"], cwd=tmp_path, stdout=subprocess.PIPE) as reader,
+        started(run, "max_ratio=0", "max_extra=2", "input=in", "output=out", cwd=tmp_path) as process,
+    ):
+        assert reader.stdout is not None
+        assert reader.stdout.read().count(b"\n") == 7
+        assert (process.wait(60), reader.wait(60), writer.wait(60)) == (0, 0, 0)
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["in", "out"]
 
 
 @pytest.mark.slow

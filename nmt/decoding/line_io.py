@@ -3,29 +3,30 @@
 import os
 import sys
 import zlib
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import BinaryIO
 
 from nmt.errors import UserError
+from nmt.progress import say
 
 Write = Callable[[str], None]
 
 
 def read_blocks(stream: BinaryIO, max_lines: int) -> Iterator[list[bytes]]:
-    """Lines as they arrive, at most `most` at a time.
+    """Lines as they arrive, at most `max_lines` at a time.
 
     A process that waits for each translation gets it; a file of any size is read in bounded memory.
     """
     unfinished: list[bytes] = []
     try:
         while block := stream.read1(1 << 20):  # type: ignore[attr-defined]
-            head, *others = block.split(b"\n")
-            unfinished.append(head)
-            if others:
-                lines = [b"".join(unfinished), *others[:-1]]
-                unfinished = others[-1:]
+            unfinished.append(block)
+            if b"\n" in block:
+                *lines, rest = b"".join(unfinished).split(b"\n")
+                unfinished = [rest]
                 for start in range(0, len(lines), max_lines):
                     yield lines[start : start + max_lines]
     except (OSError, EOFError, zlib.error) as error:
@@ -36,62 +37,56 @@ def read_blocks(stream: BinaryIO, max_lines: int) -> Iterator[list[bytes]]:
 
 def read_typed_lines(stream: BinaryIO) -> Iterator[list[bytes]]:
     """Lines typed at a terminal, one at a time."""
-    prompt("Type a sentence, then Enter. Ctrl-D ends.")
-    while True:
-        prompt("> ", end="")
-        try:
-            line = stream.readline()
-        except KeyboardInterrupt:
-            prompt("")
-            raise
-        if not line:
-            prompt("")
-            return
-        yield [line.removesuffix(b"\n")]
+    prompt = partial(print, end="", file=sys.stderr, flush=True)  # standard output carries results only
+    prompt("Type a sentence, then Enter. Ctrl-D ends.\n> ")
+    try:
+        while line := stream.readline():
+            yield [line.removesuffix(b"\n")]
+            prompt("> ")
+    finally:
+        prompt("\n")
 
 
 @contextmanager
-def open_output(name: str | None, keep: Sequence[str | None] = ()) -> Iterator[Write]:
+def open_output(name: str | None) -> Iterator[Write]:
     """Writes UTF-8 with \\n to standard output, or to a file that gets its name only once it is complete.
 
-    UserError where it would replace one of the files to `keep`, or what another run has left unfinished.
+    Until then it is NAME.part. UserError where there is one already: another run writes it, or has left it unfinished.
     """
     if name is None:
-        yield line_writer(sys.stdout.buffer, "standard output")
+        yield partial(write_utf8, sys.stdout.buffer, "standard output")
         return
     path = Path(name).expanduser().resolve()
     is_regular = path.is_file() or not path.exists()  # /dev/null, a named pipe: written as they are
-    partial = path.with_name(path.name + ".part") if is_regular else path
+    target = path.with_name(path.name + ".part") if is_regular else path
     try:
-        stream = partial.open("wb")
+        stream = target.open("xb" if is_regular else "wb", buffering=0)  # so that closing writes nothing that may fail
+    except FileExistsError:
+        raise UserError(
+            f"{target} is there: another run writes it, or left it unfinished; rename or delete it"
+        ) from None
     except OSError as error:
         raise UserError(f"cannot write {name}: {error.strerror}") from None
     try:
         with stream:
-            yield line_writer(stream, name)
+            yield partial(write_utf8, stream, name)
     except BaseException:  # Ctrl-C too
-        if is_regular and partial.stat().st_size:
-            prompt(f"{name} is not written; what was done so far is in {partial.name}")
+        if is_regular and target.stat().st_size:
+            say(f"{name} is not written; what was done so far is in {target.name}")
         elif is_regular:
-            partial.unlink()
+            target.unlink()
         raise
     if is_regular:
-        os.replace(partial, path)
+        os.replace(target, path)
 
 
-def line_writer(stream: BinaryIO, name: str) -> Write:
-    def write(text: str) -> None:
-        try:
-            stream.write(text.encode("utf-8"))
-            stream.flush()
-        except BrokenPipeError:
-            raise
-        except OSError as error:
-            raise UserError(f"cannot write {name}: {error.strerror}") from None
-
-    return write
-
-
-def prompt(message: str, end: str = "\n") -> None:
-    """To standard error: standard output carries results only."""
-    print(message, end=end, file=sys.stderr, flush=True)
+def write_utf8(stream: BinaryIO, name: str, text: str) -> None:
+    try:
+        left = memoryview(text.encode("utf-8"))
+        while left:
+            left = left[stream.write(left) :]
+        stream.flush()
+    except BrokenPipeError:
+        raise
+    except OSError as error:
+        raise UserError(f"cannot write {name}: {error.strerror}") from None

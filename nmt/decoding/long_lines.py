@@ -40,10 +40,9 @@ def cut_position(text: str) -> int:
         if cuts_near_middle:
             return min(cuts_near_middle, key=lambda cut: abs(cut - centre))
     # no cut in the middle half: anywhere, but not inside one user-perceived character
-    for position in range(centre, max(centre - 20, 0), -1):
-        if not unicodedata.combining(text[position]) and not {text[position - 1], text[position]} & set(_JOINERS):
-            return position
-    return centre
+    near = range(centre, max(centre - 20, 0), -1)
+    starts = (n for n in near if not unicodedata.combining(text[n]) and not {text[n - 1], text[n]} & set(_JOINERS))
+    return next(starts, centre)
 
 
 def join_parts(parts: Sequence[Sequence[Hypothesis]], n_best: int) -> list[Hypothesis]:
@@ -59,12 +58,3 @@ def join_parts(parts: Sequence[Sequence[Hypothesis]], n_best: int) -> list[Hypot
         capped = any(hypothesis.capped for hypothesis in chosen)
         joined.setdefault(text, Hypothesis(text, score, capped, len(parts)))
     return list(joined.values())[:n_best]
-
-
-def split_warnings(translations: Sequence[Sequence[Hypothesis]], first_line: int = 1) -> list[str]:
-    """One message for each line that was translated in parts; lines count from `first_line`."""
-    return [
-        f"line {number} is longer than max_src_pieces and was translated in {hypotheses[0].source_split} parts"
-        for number, hypotheses in enumerate(translations, start=first_line)
-        if hypotheses[0].source_split > 1
-    ]

@@ -1,7 +1,7 @@
 """Sentences in, sentences out: tokenization, search, detokenization."""
 
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import NamedTuple, overload
 
 import torch
@@ -12,10 +12,9 @@ from nmt.decoding.beam_search import Candidate, batch_by_length, search
 from nmt.decoding.long_lines import Hypothesis, join_parts, split_line
 from nmt.errors import UserError
 from nmt.models.seq2seq import Seq2Seq
-from nmt.progress import Advance, progress
+from nmt.progress import Advance
+from nmt.progress import progress as progress_bar
 from nmt.settings import SearchSettings
-
-__all__ = ["AttentionMap", "Hypothesis", "Translator"]
 
 
 class AttentionMap(NamedTuple):
@@ -33,8 +32,6 @@ class Translator:
         self, model: Seq2Seq, source: Tokenizer, target: Tokenizer, max_src_pieces: int, device: str = "cpu"
     ) -> None:
         """The model is on `device` already. Longer sources than `max_src_pieces` are translated in parts."""
-        if max_src_pieces < 1:
-            raise UserError(f"max_src_pieces={max_src_pieces}: give 1 or more")
         self.model = model
         self.source = source
         self.target = target
@@ -58,10 +55,7 @@ class Translator:
         return [hypotheses[0].text for hypotheses in self.hypotheses(sentences, settings, progress)]
 
     def hypotheses(
-        self,
-        sentences: Sequence[str],
-        settings: SearchSettings | None = None,
-        progress: bool | Advance = False,
+        self, sentences: Sequence[str], settings: SearchSettings | None = None, progress: bool | Advance = False
     ) -> list[list[Hypothesis]]:
         """For each sentence its n_best translations, different texts, best first; fewer (never 0) if there are fewer.
 
@@ -71,7 +65,12 @@ class Translator:
         """
         settings = settings or SearchSettings.defaults()
         parts = [self._split_to_fit(ids, text) for ids, text in zip(self.encode(sentences), sentences, strict=True)]
-        hypotheses = iter(self._search([ids for line in parts for ids in line], settings, progress))
+        sources = [ids for line in parts for ids in line]
+        shown: AbstractContextManager[Advance] = (
+            progress_bar("translating", len(sources), progress) if isinstance(progress, bool) else nullcontext(progress)
+        )
+        with eval_mode(self.model), shown as advance:
+            hypotheses = iter(self._search(sources, settings, advance))
         return [
             join_parts([next(hypotheses) for _ in line], settings.n_best) if line else [Hypothesis("", 0.0, False, 0)]
             for line in parts
@@ -89,33 +88,25 @@ class Translator:
         return [part[: self.max_src_pieces] for part in self.encode(texts) if part]
 
     def _search(
-        self, sources: Sequence[list[int]], settings: SearchSettings, show_progress: bool | Advance
+        self, sources: Sequence[list[int]], settings: SearchSettings, advance: Advance
     ) -> list[list[Hypothesis]]:
-        """Different ids may decode to one text (other segmentations, bytes that are no character). Sources for which
+        """Searched in batches of one length, returned in the order of the sources.
+
+        Different ids may decode to one text (other segmentations, bytes that are no character). Sources for which
         the beam holds fewer than n_best texts are searched again for more.
         """
-        with eval_mode(self.model), report_progress(show_progress, len(sources)) as advance:
-            results = self._search_by_length(sources, settings, advance)
+        results: list[list[Hypothesis]] = [[] for _ in sources]
+        for fill in (False, True):
             short = [index for index, hypotheses in enumerate(results) if len(hypotheses) < settings.n_best]
-            filled = self._search_by_length([sources[index] for index in short], settings, lambda done: None, fill=True)
-            for index, hypotheses in zip(short, filled, strict=True):
-                results[index] = hypotheses
+            for group in batch_by_length([len(sources[index]) for index in short], settings):
+                members = [short[position] for position in group]
+                src = torch.tensor([[*sources[index], EOS] for index in members], device=self.device)
+                results_of_group = search(self.model, src, settings, self.text, fill)
+                for index, candidates in zip(members, results_of_group, strict=True):
+                    best = require_finite(candidates)
+                    results[index] = [Hypothesis(self.text(c.ids), c.score, c.capped, 1) for c in best]
+                advance(0 if fill else len(group))
         return results
-
-    def _search_by_length(
-        self, sources: Sequence[list[int]], settings: SearchSettings, advance: Advance, fill: bool = False
-    ) -> list[list[Hypothesis]]:
-        """Searched in batches of one length, returned in the order of the sources."""
-        by_index: dict[int, list[Hypothesis]] = {}
-        for group in batch_by_length([len(ids) for ids in sources], settings):
-            src = torch.tensor([[*sources[index], EOS] for index in group], device=self.device)
-            results = search(self.model, src, settings, self.text, fill)
-            for index, candidates in zip(group, results, strict=True):
-                by_index[index] = [
-                    Hypothesis(self.text(c.ids), c.score, c.capped, 1) for c in require_finite(candidates)
-                ]
-            advance(len(group))
-        return [by_index[index] for index in range(len(sources))]
 
     def text(self, ids: list[int]) -> str:
         return self.target.decode(ids)
@@ -162,13 +153,3 @@ def eval_mode(model: Seq2Seq) -> Iterator[None]:
         yield
     finally:
         model.train(training)
-
-
-@contextmanager
-def report_progress(show_progress: bool | Callable[[int], None], total: int) -> Iterator[Advance]:
-    """Reports to a progress bar, to nothing, or to the caller's function."""
-    if isinstance(show_progress, bool):
-        with progress("translating", total, show_progress) as advance:
-            yield advance
-    else:
-        yield show_progress

@@ -13,11 +13,12 @@ from pydantic import TypeAdapter
 
 from nmt.data.text import read_lines, require_equal_counts
 from nmt.errors import UserError
-from nmt.evaluation.by_length import BINS
+from nmt.evaluation.by_length import BINS, bin_members
 from nmt.progress import say
 
 Link = tuple[int, int]  # source word, target word, from 0
-_LINK = re.compile(r"([0-9]+)([-p?])([0-9]+)")
+_LINK = re.compile(r"([0-9]{1,9})([-p?])([0-9]{1,9})")
+_ZERO = re.compile(r"(?<![0-9])0+(?![0-9])")
 
 
 class GoldAlignment(NamedTuple):
@@ -98,8 +99,7 @@ def alignment_entry(
 ) -> AlignmentEntry:
     """facts: system, way, shift, default. With the scores in each bin of source lengths, empty bins too."""
     bins = []
-    for length_bin in BINS:
-        members = [index for index, length in enumerate(lengths) if length in length_bin]
+    for length_bin, members in zip(BINS, bin_members(lengths, BINS), strict=True):
         scores = score_alignments([alignments[index] for index in members], [gold[index] for index in members])
         bins.append(AlignmentBin(length_bin.label, len(members), *scores))
     return AlignmentEntry(*facts, gold_name, len(alignments), *score_alignments(alignments, gold), bins)
@@ -141,48 +141,24 @@ def read_alignments(
     """
     lines = list(read_lines(path))
     require_equal_counts({path: len(lines), "the sources": len(sources), "the targets": len(targets)})
-    parsed = [_parse(path, number, line) for number, line in enumerate(lines, start=1)]
-    sizes = list(zip(targets, sources, strict=True) if reverse else zip(sources, targets, strict=True))
-    if base == 0 and any(parsed) and not any(0 in link[:2] for links in parsed for link in links):
+    if base == 0 and any(map(str.strip, lines)) and not any(map(_ZERO.search, lines)):
         say(f"warning: index 0 never occurs in {path}; if its words are counted from 1: alignment.base=1")
     gold = []
-    for number, (links, size) in enumerate(zip(parsed, sizes, strict=True), start=1):
-        for link in links:
-            _require_inside(f"{path}: line {number}", link, size, base)
-        sure = [link for link in links if link.sure]
-        gold.append(GoldAlignment(_from_zero(sure, base, reverse), _from_zero(links, base, reverse)))
+    for number, (line, *sizes) in enumerate(zip(lines, sources, targets, strict=True), start=1):
+        links: dict[str, set[Link]] = {"-": set(), "p": set(), "?": set()}
+        for item in line.split():
+            match = _LINK.fullmatch(item)
+            if match is None:
+                raise UserError(
+                    f"{path}: line {number}: {item[:40]} is no link; links are written i-j, possible ones ipj or i?j"
+                )
+            i, j = int(match[1]), int(match[3])
+            for index, count in zip((j, i) if reverse else (i, j), sizes, strict=True):
+                if not base <= index < count + base:
+                    raise UserError(
+                        f"{path}: line {number}: link {i}-{j} leaves the sentence: counted from {base}, "
+                        f"its {count} words end at {count + base - 1}"
+                    )
+            links[match[2]].add((j - base, i - base) if reverse else (i - base, j - base))
+        gold.append(GoldAlignment(frozenset(links["-"]), frozenset.union(*map(frozenset, links.values()))))
     return gold
-
-
-class _ParsedLink(NamedTuple):
-    """A link as written in a file."""
-
-    i: int
-    j: int
-    sure: bool
-
-
-def _parse(path: str, number: int, line: str) -> list[_ParsedLink]:
-    links = []
-    for item in line.split():
-        match = _LINK.fullmatch(item)
-        if match is None:
-            raise UserError(
-                f"{path}: line {number}: {item[:40]} is no link; links are written i-j, possible ones ipj or i?j"
-            )
-        links.append(_ParsedLink(int(match[1]), int(match[3]), match[2] == "-"))
-    return links
-
-
-def _from_zero(links: Iterable[_ParsedLink], base: int, reverse: bool) -> frozenset[Link]:
-    moved = [(link.i - base, link.j - base) for link in links]
-    return frozenset((j, i) if reverse else (i, j) for i, j in moved)
-
-
-def _require_inside(where: str, link: _ParsedLink, size: tuple[int, int], base: int) -> None:
-    for index, count in zip(link[:2], size, strict=True):
-        if not base <= index < count + base:
-            raise UserError(
-                f"{where}: link {link.i}-{link.j} leaves the sentence: counted from {base}, "
-                f"its {count} words end at {count + base - 1}"
-            )

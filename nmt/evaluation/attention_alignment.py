@@ -1,6 +1,6 @@
 """Attention read as word alignment: links of forced decoding against the gold links of a test set."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -18,13 +18,12 @@ from nmt.evaluation.alignment_error import (
     read_alignments,
 )
 from nmt.evaluation.by_length import source_length
-from nmt.evaluation.stored import lines_sha256, read_with_lines, require_writable, to_json
-from nmt.files import write_text
+from nmt.evaluation.stored import lines_sha256, read_stored, require_writable, write_with_lines
 from nmt.progress import say
 from nmt.settings import AlignmentSettings, GoldSettings
 
 if TYPE_CHECKING:  # torch takes seconds to import, and scoring files needs none
-    from nmt.decoding.forced_alignment import AttentionShape, ForcedAlignments
+    from nmt.decoding.forced_alignment import AttentionShape
     from nmt.decoding.translator import Translator
 
 
@@ -35,15 +34,6 @@ def layer_index(settings: AlignmentSettings, shape: "AttentionShape") -> int:
     if settings.layer > shape.layers:
         raise ConfigError(f"alignment.layer={settings.layer}: this system attends in {shape.layers} layer(s)")
     return settings.layer - 1
-
-
-def require_layer(settings: AlignmentSettings, translator: "Translator") -> None:
-    """ConfigError, before anything is translated, for a layer that the system has not."""
-    from nmt.decoding.forced_alignment import attention_shape
-
-    shape = attention_shape(translator)
-    if shape is not None:
-        layer_index(settings, shape)
 
 
 class GoldAlignmentSet(NamedTuple):
@@ -69,6 +59,32 @@ def read_gold_alignments(test: TestSet, settings: GoldSettings) -> GoldAlignment
     return GoldAlignmentSet(test.name, [all_sure(links) for links in test.alignments])
 
 
+def stored_alignments(
+    evaluation: Mapping[str, Any], test: TestSet, gold: GoldAlignmentSet, settings: AlignmentSettings, folder: Path
+) -> dict[str, Any] | None:
+    """TEST.alignment.json of `folder`; None unless the same weights made it of the same text and gold links."""
+    files = read_stored(folder, f"{test.name}.alignment", "txt", "links_sha256")
+    inputs = _inputs(evaluation, test, gold, settings)
+    return files[0] if files and all(files[0].get(key) == value for key, value in inputs.items()) else None
+
+
+def _inputs(
+    evaluation: Mapping[str, Any], test: TestSet, gold: GoldAlignmentSet, settings: AlignmentSettings
+) -> dict[str, Any]:
+    """What decides the alignments, as TEST.alignment.json records it."""
+    return {
+        **{key: evaluation[key] for key in ("weights_sha256", "max_src_pieces")},
+        "source_sha256": lines_sha256(test.sources),
+        "reference_sha256": lines_sha256(test.references[0]),
+        "gold": gold.name,
+        "gold_sha256": lines_sha256(
+            f"{pharaoh_line(pair.sure)} / {pharaoh_line(pair.possible)}" for pair in gold.pairs
+        ),
+        "layer": settings.layer,
+        "shift": settings.shift,
+    }
+
+
 def add_alignment_scores(
     evaluation: dict[str, Any],
     test: TestSet,
@@ -84,92 +100,61 @@ def add_alignment_scores(
     Written to `folder`: the scores of every layer and shift in TEST.alignment.json, the links of one of them in
     TEST.alignment.txt. Files that the same weights made of the same text are reused unless `force`.
     """
-    inputs = {
-        **{key: evaluation[key] for key in ("weights_sha256", "max_src_pieces")},
-        "source_sha256": lines_sha256(test.sources),
-        "reference_sha256": lines_sha256(test.references[0]),
-        "gold": gold.name,
-        "gold_sha256": lines_sha256(
-            f"{pharaoh_line(pair.sure)} / {pharaoh_line(pair.possible)}" for pair in gold.pairs
-        ),
-        "layer": settings.layer,
-        "shift": settings.shift,
-    }
-    json_file, links_file = (folder / f"{test.name}.alignment.{suffix}" for suffix in ("json", "txt"))
-    files = None if force else read_with_lines(json_file, links_file, "links_sha256")
-    stored = files[0] if files else None
-    if stored is not None and all(stored.get(key) == value for key, value in inputs.items()):
-        say(f"{evaluation['system']}: alignments of {test.name} are there ({folder}); made again with force=true")
+    inputs = _inputs(evaluation, test, gold, settings)
+    system, name = evaluation["system"], f"{test.name}.alignment"
+    stored = None if force else stored_alignments(evaluation, test, gold, settings, folder)
+    if stored:
+        say(f"{system}: alignments of {test.name} are there ({folder}); made again with force=true")
     else:
         try:
             require_writable(folder)
         except UserError as error:  # a read-only run that is evaluated already
             say(f"no alignments: {error}")
             return evaluation
-        system = {key: evaluation[key] for key in ("system", "run", "seed")}
-        lines, scores = _align({**system, "test": test.name, **inputs}, test, gold, settings, translator())
-        stored = {**scores, "record": provenance()}
-        write_text(links_file, "".join(f"{line}\n" for line in lines))
-        write_text(json_file, to_json(stored) + "\n")
-        say(f"written: {json_file} and .alignment.txt")
+        lines, not_aligned, entries = _score_layers(system, test, gold, settings, translator())
+        stored = {
+            **{key: evaluation[key] for key in ("system", "run", "seed")},
+            "test": test.name,
+            **inputs,
+            "sentences": len(lines),
+            "not_aligned": not_aligned,
+            "links_sha256": lines_sha256(lines),
+            "alignment": [{key: own for key, own in asdict(entry).items() if key != "seeds"} for entry in entries],
+            "record": provenance(),
+        }
+        write_with_lines(folder, name, "txt", lines, stored)
     if not stored["alignment"]:
         return evaluation
     return {**evaluation, "not_aligned": stored["not_aligned"], "alignment": stored["alignment"]}
 
 
-def _align(
-    facts: dict[str, Any],
-    test: TestSet,
-    gold: GoldAlignmentSet,
-    settings: AlignmentSettings,
-    translator: "Translator",
-) -> tuple[list[str], dict[str, Any]]:
-    """Pharaoh lines of the layer and shift in the settings, and the content of TEST.alignment.json."""
-    from nmt.decoding.forced_alignment import force_align
+def _score_layers(
+    system: str, test: TestSet, gold: GoldAlignmentSet, settings: AlignmentSettings, translator: "Translator"
+) -> tuple[list[str], int, list[AlignmentEntry]]:
+    """Pharaoh lines of the layer and shift in the settings; the number of pairs not aligned; the scores.
+
+    They are those of each layer and shift, `default` for the one in the settings; and of the best head of each shift.
+    """
+    from nmt.decoding.forced_alignment import SHIFTS, force_align
 
     aligned = force_align(translator, test.sources, test.references[0], show_bar=True)
     if aligned is None:
-        say(f"{facts['system']} has no attention: no alignments")
-        lines = [""] * len(test.sources)
-    else:
-        lines = [pharaoh_line(links) for links in aligned.links(layer_index(settings, aligned.shape), settings.shift)]
-    return lines, {
-        **facts,
-        "sentences": len(lines),
-        "not_aligned": aligned.left_out if aligned else len(lines),
-        "links_sha256": lines_sha256(lines),
-        "alignment": [_entry_values(entry) for entry in _entries(facts["system"], test, aligned, gold, settings)]
-        if aligned
-        else [],
-    }
-
-
-def _entry_values(entry: AlignmentEntry) -> dict[str, Any]:
-    return {key: value for key, value in asdict(entry).items() if key != "seeds"}
-
-
-def _entries(
-    system: str,
-    test: TestSet,
-    aligned: "ForcedAlignments",
-    gold: GoldAlignmentSet,
-    settings: AlignmentSettings,
-) -> list[AlignmentEntry]:
-    """One for each layer and shift, `default` for those in the settings; and the best head of each shift."""
-    lengths = [source_length(line) for line in test.sources]
+        say(f"{system} has no attention: no alignments")
+        return [""] * len(test.sources), len(test.sources), []
+    layers, heads = aligned.shape.layer_names, aligned.shape.head_names
     default = (layer_index(settings, aligned.shape), settings.shift)
+    lengths = [source_length(line) for line in test.sources]
 
     def entry(number: int, name: str, shift: int) -> AlignmentEntry:
         facts = (system, name, shift, (number, shift) == default)
         return alignment_entry(facts, gold.name, aligned.links(number, shift), gold.pairs, lengths)
 
-    layers = aligned.shape.layer_names
-    entries = [entry(layer, name, shift) for layer, name in enumerate(layers) for shift in (0, 1)]
-    for shift in (0, 1) if aligned.shape.head_names else ():
-        heads = [entry(number, name, shift) for number, name in enumerate(aligned.shape.head_names, start=len(layers))]
-        best = min(heads, key=lambda head: 1.0 if head.aer is None else head.aer)
+    entries = [entry(number, name, shift) for number, name in enumerate(layers) for shift in SHIFTS]
+    for shift in SHIFTS if heads else ():
+        each_head = [entry(number, name, shift) for number, name in enumerate(heads, start=len(layers))]
+        best = min(each_head, key=lambda head: 1.0 if head.aer is None else head.aer)
         entries.append(replace(best, way=f"best head: {best.way}"))
-    return entries
+    return [pharaoh_line(links) for links in aligned.links(*default)], aligned.left_out, entries
 
 
 def diagonal_entry(test: TestSet, gold: GoldAlignmentSet) -> AlignmentEntry:

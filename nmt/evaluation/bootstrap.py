@@ -16,13 +16,11 @@ MIN_RESAMPLES = 200 // (100 - LEVEL)  # with fewer, none would lie outside the i
 MAX_CELLS = 4_000_000  # resamples x sentences held at a time
 
 
-def bleu_interval(rows: np.ndarray, settings: BootstrapSettings) -> tuple[float, float]:
-    """The 95% interval of corpus BLEU from statistics (N, 10) of N >= 1 sentences."""
-    return percentile_interval(bleu_of_sums(resampled_sums(rows, settings)))
-
-
 def mean_interval(seeds: Sequence[np.ndarray], settings: BootstrapSettings) -> tuple[float, float]:
-    """The same for the mean BLEU of several seeds: the same sentences are drawn for all of them."""
+    """The 95% interval of the mean BLEU of several seeds from the statistics (N, 10) of each, N >= 1.
+
+    The same sentences are drawn for all seeds.
+    """
     return percentile_interval(np.mean([bleu_of_sums(resampled_sums(rows, settings)) for rows in seeds], axis=0))
 
 

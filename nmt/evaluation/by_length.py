@@ -6,7 +6,6 @@ and vocabulary. By the length of references or outputs any system's curve would 
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cache
 from typing import NamedTuple
 
 import numpy as np
@@ -41,17 +40,13 @@ def bins_of_ten(last: int) -> tuple[Bin, ...]:
 
 
 BINS = bins_of_ten(60)
+_TOKENIZER = Tokenizer13a()
 MIN_SENTENCES = 100  # with fewer, an interval is several BLEU wide and a bin only describes
 
 
 def source_length(line: str) -> int:
     """13a tokens: words, and the punctuation that 13a cuts off them; 0 where there is no word."""
-    return len(_tokenizer()(line).split()) if words(line) else 0
-
-
-@cache
-def _tokenizer() -> Tokenizer13a:
-    return Tokenizer13a()
+    return len(_TOKENIZER(line).split()) if words(line) else 0
 
 
 def deciles(lengths: Sequence[int]) -> list[Bin]:
@@ -96,7 +91,7 @@ def score_sentences(
     note = next((bleu.note for bleu in bleus if bleu.note), "")
 
     def mean(name: str) -> float:
-        return float(np.mean([getattr(bleu, name) for bleu in bleus]))
+        return float(np.mean([getattr(bleu.details, name) for bleu in bleus]))
 
     others = {name: float(np.mean([seed.score(name) for seed in rows])) for name in rows[0].others}
     units = [block_sums(seed.bleu, chosen, settings.blocks) for seed in rows]
@@ -104,11 +99,11 @@ def score_sentences(
         bleu=float(np.mean(defined)) if len(defined) == len(bleus) else None,
         interval=mean_interval(units, settings) if not note and len(units[0]) > 1 else None,
         seeds=[bleu.score if bleu.defined else None for bleu in bleus],
-        brevity_penalty=mean("brevity_penalty"),
-        length_ratio=mean("length_ratio") if mean("reference_tokens") else None,
-        precisions=np.mean([bleu.precisions for bleu in bleus], axis=0).tolist(),
-        hypothesis_tokens=mean("hypothesis_tokens"),
-        reference_tokens=round(mean("reference_tokens")),
+        brevity_penalty=mean("bp"),
+        length_ratio=mean("ratio") if mean("ref_len") else None,
+        precisions=np.mean([bleu.details.precisions for bleu in bleus], axis=0).tolist(),
+        hypothesis_tokens=mean("sys_len"),
+        reference_tokens=round(mean("ref_len")),
         chrf=others.pop("chrf"),
         note=note,
         metrics=others,

@@ -4,12 +4,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, fields
 from typing import Any, NamedTuple
 
+import numpy as np
 from tabulate import tabulate
 
 from nmt.data.text import require_equal_counts
 from nmt.evaluation.bootstrap import LEVEL
 from nmt.evaluation.by_length import BINS, MIN_SENTENCES, Bin, BinScore, bin_members, score_sentences, source_length
-from nmt.evaluation.metrics import METRICS, statistics, tokenization
+from nmt.evaluation.metrics import METRICS, Statistics, statistics, tokenization
 from nmt.evaluation.text_checks import text_warnings
 from nmt.files import printable
 from nmt.settings import BootstrapSettings
@@ -50,23 +51,31 @@ def score_translations(
     scores = {"bleu": {"score": whole.pop("bleu"), **whole}, **{name: {"score": own} for name, own in others.items()}}
     for name, values in scores.items():
         values["signature"] = rows.signatures.get(name)
-    lengths = [source_length(source) for source in sources or []]
-    by_length = []
-    for length_bin, members in zip(BINS, bin_members(lengths, BINS), strict=True):
-        score = score_sentences([rows], bootstrap, members) if len(members) else None
-        by_length.append(_bin_row(length_bin, [lengths[n] for n in members], score))
+    settings = {"resamples": bootstrap.resamples, "seed": bootstrap.seed, "level": LEVEL, "blocks": bootstrap.blocks}
+    warnings = text_warnings(hypotheses, references, sources, tokenizer.name)
     return Scores(
         metrics=scores,
-        by_length=[] if sources is None else by_length,
-        warnings=[
-            *([tokenizer.note] if tokenizer.note else []),
-            *text_warnings(hypotheses, references, sources, tokenizer.name),
-        ],
-        bootstrap={
-            "resamples": bootstrap.resamples, "seed": bootstrap.seed, "level": LEVEL,
-            **({} if bootstrap.blocks is None else {"blocks": bootstrap.blocks}),
-        },
-    )  # fmt: skip
+        by_length=[] if sources is None else _by_length(rows, [source_length(line) for line in sources], bootstrap),
+        warnings=[tokenizer.note, *warnings] if tokenizer.note else warnings,
+        bootstrap={key: value for key, value in settings.items() if value is not None},
+    )
+
+
+def _by_length(rows: Statistics, lengths: Sequence[int], settings: BootstrapSettings) -> list[dict[str, Any]]:
+    """A row for each bin, an empty one too."""
+    table = []
+    for length_bin, members in zip(BINS, bin_members(lengths, BINS), strict=True):
+        words = int(np.array(lengths)[members].sum())
+        row: dict[str, Any] = {**length_bin._asdict(), "n": len(members), "source_words": words}
+        if len(members):
+            row |= _plain(score_sentences([rows], settings, members))
+            few = f"under {MIN_SENTENCES} sentences: descriptive only" if len(members) < MIN_SENTENCES else ""
+            row["note"] = "; ".join(filter(None, [row["note"], few]))
+        else:
+            row |= {field.name: None for field in fields(BinScore) if field.name not in ("seeds", "metrics")}
+            row |= {"hypothesis_tokens": 0, "reference_tokens": 0, "note": "no sentence"}
+        table.append(row)
+    return table
 
 
 def _plain(score: BinScore) -> dict[str, Any]:
@@ -76,61 +85,41 @@ def _plain(score: BinScore) -> dict[str, Any]:
     return values | {"interval": None if score.interval is None else list(score.interval)}
 
 
-def _bin_row(length_bin: Bin, lengths: Sequence[int], score: BinScore | None) -> dict[str, Any]:
-    """A bin of an evaluation, an empty one too."""
-    row = {"low": length_bin.low, "high": length_bin.high, "n": len(lengths), "source_words": sum(lengths)}
-    if score is None:
-        nothing = {field.name: None for field in fields(BinScore) if field.name not in ("seeds", "metrics")}
-        return {**row, **nothing, "hypothesis_tokens": 0, "reference_tokens": 0, "note": "no sentence"}
-    few = f"under {MIN_SENTENCES} sentences: descriptive only" if len(lengths) < MIN_SENTENCES else ""
-    return {**row, **_plain(score), "note": "; ".join(filter(None, [score.note, few]))}
-
-
 def text_report(evaluation: Mapping[str, Any]) -> str:
-    """A heading, one line for the whole set, a line for each length bin, signatures, warnings."""
-    parts = [printable(_heading(evaluation)), "", _overall(evaluation)]
-    rows = [row for row in evaluation["by_length"] if row["n"]]
-    if rows:
-        parts += ["", _bins(rows)]
-    if evaluation.get("alignment"):
-        parts += ["", *_alignment(evaluation)]
-    notes = _notes(evaluation)
-    return "\n".join([*parts, *([""] if notes else []), *notes]) + "\n"
-
-
-def _heading(evaluation: Mapping[str, Any]) -> str:
-    test, search = evaluation["test"], evaluation["search"]
-    system = evaluation["system"]
-    if evaluation["run"] not in (None, system):
-        system = f"{system} ({evaluation['run']})"
-    references = len(test["references_sha256"])
-    facts = [
-        f"{system} on {test['name']}",
+    """A heading, one line for the whole set, a line for each length bin, alignments, signatures, warnings."""
+    system, run, test, search, metrics = (evaluation[key] for key in ("system", "run", "test", "search", "metrics"))
+    bleu, references = metrics["bleu"], len(test["references_sha256"])
+    heading = [
+        f"{system if run in (None, system) else f'{system} ({run})'} on {test['name']}",
         f"{test['sentences']:,} sentences",
         " → ".join(filter(None, (test["source_language"], test["target_language"]))),
         f"{references} references" if references > 1 else "",
         "" if evaluation["updates"] is None else f"update {evaluation['updates']:,}",
         f"beam {search['beam']}, length penalty {search['length_penalty']:g}" if search else "",
     ]
-    return " · ".join(filter(None, facts))
-
-
-def _overall(evaluation: Mapping[str, Any]) -> str:
-    others = {METRICS[key].label: own for key, own in evaluation["metrics"].items() if key != "bleu"}
-    bleu = evaluation["metrics"]["bleu"]
-    facts = [
+    labels = {"bleu": "BLEU", **{key: metric.label for key, metric in METRICS.items()}}
+    whole = [
         f"BLEU {_number(bleu['score'])} {_interval(bleu['interval'])}".rstrip(),
-        *(f"{label} {_number(own['score'])}" for label, own in others.items()),
+        *(f"{labels[key]} {_number(own['score'])}" for key, own in metrics.items() if key != "bleu"),
         f"BP {_number(bleu['brevity_penalty'], 3)}",
         f"hyp/ref {_number(bleu['length_ratio'], 3)}",
         f"precisions {_precisions(bleu['precisions'])}",
+        "" if evaluation["capped"] is None else f"capped {evaluation['capped']:,}",
     ]
-    if evaluation["capped"] is not None:
-        facts.append(f"capped {evaluation['capped']:,}")
-    return "  " + "   ".join(facts)
+    notes = [f"  {labels[key]}  {own['signature']}" for key, own in metrics.items() if own["signature"]]
+    notes += [f"  note: {bleu['note']}"] if bleu["note"] else []
+    notes += [f"  warning: {line}" for line in evaluation["warnings"]]
+    sections = [
+        [printable(" · ".join(filter(None, heading)))],
+        ["  " + "   ".join(filter(None, whole))],
+        _bin_table([row for row in evaluation["by_length"] if row["n"]]),
+        _alignment_lines(evaluation) if evaluation.get("alignment") else [],
+        notes,
+    ]
+    return "\n\n".join("\n".join(section) for section in sections if section) + "\n"
 
 
-def _bins(rows: Sequence[Mapping[str, Any]]) -> str:
+def _bin_table(rows: Sequence[Mapping[str, Any]]) -> list[str]:
     header = ["  source words", "n", "BLEU", "95% interval", "BP", "hyp/ref", "precisions 1-4", "chrF2", ""]
     cells = [
         [
@@ -148,35 +137,25 @@ def _bins(rows: Sequence[Mapping[str, Any]]) -> str:
     ]
     align = ("left", *["right"] * 7, "left")
     table = tabulate(cells, header, "plain", disable_numparse=True, colalign=align, preserve_whitespace=True)
-    return "\n".join(line.rstrip() for line in table.split("\n"))
+    return [line.rstrip() for line in table.split("\n")] if rows else []
 
 
-def _alignment(evaluation: Mapping[str, Any]) -> list[str]:
+def _alignment_lines(evaluation: Mapping[str, Any]) -> list[str]:
     """A line for each layer and shift; by source length for the one whose links are written."""
-    entries = evaluation["alignment"]
-    left_out = evaluation["not_aligned"]
+    entries, left_out = evaluation["alignment"], evaluation["not_aligned"]
+    by_length = []
     lines = [
         f"  attention as alignment, references forced, against {entries[0]['gold']}, "
         f"{entries[0]['n']:,} pairs{f', {left_out:,} of them not aligned' if left_out else ''}"
     ]
     for entry in entries:
-        facts = [f"AER {_percent(entry['aer'])}", f"precision {_percent(entry['precision'])}"]
-        facts += [f"recall {_percent(entry['recall'])}", f"shift {entry['shift']}"]
-        lines.append("  " + "   ".join([*facts, entry["way"]]).rstrip())
-    for entry in entries:
+        scores = [f"{label} {_percent(entry[label.lower()])}" for label in ("AER", "precision", "recall")]
+        lines.append("  " + "   ".join([*scores, f"shift {entry['shift']}", entry["way"]]).rstrip())
         if entry["default"]:
             bins = [f"{row['label']}: {_percent(row['aer'])}" for row in entry["by_length"] if row["n"]]
             name = ", ".join(filter(None, (entry["way"], f"shift {entry['shift']}")))
-            lines.append(f"  AER by source words ({name})   {'   '.join(bins)}")
-    return lines
-
-
-def _notes(evaluation: Mapping[str, Any]) -> list[str]:
-    metrics = evaluation["metrics"]
-    labels = {"bleu": "BLEU", **{key: metric.label for key, metric in METRICS.items()}}
-    lines = [f"  {labels[key]}  {own['signature']}" for key, own in metrics.items() if own["signature"]]
-    notes = [metrics["bleu"]["note"]] if metrics["bleu"]["note"] else []
-    return lines + [f"  note: {note}" for note in notes] + [f"  warning: {line}" for line in evaluation["warnings"]]
+            by_length.append(f"  AER by source words ({name})   {'   '.join(bins)}")
+    return lines + by_length
 
 
 def _number(value: float | None, digits: int = 2) -> str:
@@ -184,7 +163,7 @@ def _number(value: float | None, digits: int = 2) -> str:
 
 
 def _percent(share: float | None) -> str:
-    return _number(None if share is None else 100 * share, 1)
+    return MISSING if share is None else f"{100 * share:.1f}"
 
 
 def _interval(ends: Sequence[float] | None) -> str:

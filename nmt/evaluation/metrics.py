@@ -10,9 +10,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from sacrebleu.metrics import BLEU, CHRF, TER
+from sacrebleu.metrics.bleu import BLEUScore
 
 MAX_NGRAM = 4  # n-grams of 1 to 4 words
-HYPOTHESIS, REFERENCE, CORRECT, TOTAL = 0, 1, slice(2, 2 + MAX_NGRAM), slice(2 + MAX_NGRAM, 2 + 2 * MAX_NGRAM)
+WIDTH = 2 + 2 * MAX_NGRAM  # numbers in a row of BLEU's statistics
+HYPOTHESIS, REFERENCE, CORRECT, TOTAL = 0, 1, slice(2, 2 + MAX_NGRAM), slice(2 + MAX_NGRAM, WIDTH)
 
 # Languages written without spaces between words, and Korean, where sacreBLEU has or lacks a tokenizer of their own.
 _MACROLANGUAGE = {"cmn": "zh", "zho": "zh", "chi": "zh", "yue": "zh", "jpn": "ja", "kor": "ko",
@@ -48,11 +50,7 @@ class Bleu(NamedTuple):
     """Corpus BLEU. `score` is sacreBLEU's; without any 4-gram on either side it means nothing: not `defined`."""
 
     score: float  # 0 to 100
-    precisions: list[float]  # per cent, of 1- to 4-grams
-    brevity_penalty: float
-    length_ratio: float  # hypothesis tokens / reference tokens
-    hypothesis_tokens: int
-    reference_tokens: int
+    details: BLEUScore  # sacreBLEU's: precisions in per cent, brevity penalty, tokens of both sides and their ratio
     defined: bool
     note: str  # why there is no BLEU, or why it is 0
 
@@ -95,14 +93,13 @@ def statistics(
     metrics: Sequence[str] = ("chrf",),
 ) -> Statistics:
     """One row a sentence for each metric; `references` holds one list for each reference translator, as long."""
-    bleu = _bleu_metric(tokenizer)
-    made = {name: METRICS[name].make(tokenizer) for name in metrics}
-    rows = {name: metric._extract_corpus_statistics(hypotheses, references) for name, metric in made.items()}
-    bleu_rows = bleu._extract_corpus_statistics(hypotheses, references)
+    made = {"bleu": BLEU(tokenize=tokenizer, force=True)}  # force: `text_checks` warns of tokenized text
+    made |= {name: METRICS[name].make(tokenizer) for name in metrics}
+    rows = {name: np.array(own._extract_corpus_statistics(hypotheses, references)) for name, own in made.items()}
     return Statistics(
-        bleu=np.array(bleu_rows, dtype=np.int64).reshape(-1, 2 + 2 * MAX_NGRAM),
-        others={name: np.array(own).reshape(len(hypotheses), -1) for name, own in rows.items()},
-        signatures={name: str(metric.get_signature()) for name, metric in {"bleu": bleu, **made}.items()},
+        bleu=rows.pop("bleu").astype(np.int64).reshape(-1, WIDTH),
+        others={name: own.reshape(len(hypotheses), -1) for name, own in rows.items()},
+        signatures={name: str(own.get_signature()) for name, own in made.items()},
     )
 
 
@@ -124,17 +121,4 @@ def bleu_of(rows: np.ndarray) -> Bleu:
         note = "BLEU is 0 because no hypothesis has four words; the references do"
     elif sums[CORRECT][0] == 0:
         note = "BLEU is 0 because no word of the hypotheses is in the references"
-    return Bleu(
-        score=min(100.0, score.score),
-        precisions=score.precisions,
-        brevity_penalty=score.bp,
-        length_ratio=score.ratio,
-        hypothesis_tokens=sums[HYPOTHESIS],
-        reference_tokens=sums[REFERENCE],
-        defined=not (no_hypothesis and no_reference),
-        note=note,
-    )
-
-
-def _bleu_metric(tokenizer: str) -> BLEU:
-    return BLEU(tokenize=tokenizer, force=True)  # force: we warn of tokenized text ourselves
+    return Bleu(min(100.0, score.score), score, not (no_hypothesis and no_reference), note)

@@ -9,16 +9,15 @@ sacreBLEU draws, but here ties count, so that outputs that are the same are neve
 """
 
 from collections.abc import Sequence
-from itertools import islice
+from itertools import accumulate, islice
 from typing import NamedTuple
 
 import numpy as np
 
 from nmt.evaluation.bootstrap import bleu_of_sums, block_sums, draw_batches, percentile_interval, resampled_sums
-from nmt.evaluation.metrics import MAX_NGRAM, bleu_of
+from nmt.evaluation.metrics import WIDTH, bleu_of
 from nmt.settings import BootstrapSettings, ResamplingSettings
 
-WIDTH = 2 + 2 * MAX_NGRAM  # statistics of a sentence
 TIE = 1e-9  # BLEU; differences closer than this are equal but for rounding
 MASK_BATCH = 32  # bits: numpy starts a call for random bits at a new word, so calls must end where a word ends
 
@@ -48,7 +47,6 @@ class Interaction(NamedTuple):
 class _Run(NamedTuple):
     rows: np.ndarray  # (N, 10)
     total: np.ndarray  # (10,)
-    score: float  # BLEU
     resampled: np.ndarray  # (R,) BLEU of the resamples
     kept: np.ndarray  # (T, 10) sums of the sentences that each mask keeps
 
@@ -65,20 +63,21 @@ def paired_tests(
         return []
     rows = [run for system in systems for run in system]
     stacked = np.hstack(rows)
-    resampled, masked = resampled_sums(stacked, settings), _masked_sums(stacked, settings)
-    run_statistics = map(_run, rows, _split_runs(resampled), _split_runs(masked))
-    runs = [list(islice(run_statistics, len(system))) for system in systems]
+    resampled, kept = _split_runs(resampled_sums(stacked, settings)), _split_runs(_masked_sums(stacked, settings))
+    of_each = (
+        _Run(own, own.sum(axis=0).astype(np.float64), bleu_of_sums(drawn), swapped)
+        for own, drawn, swapped in zip(rows, resampled, kept, strict=True)
+    )
+    runs = [list(islice(of_each, len(system))) for system in systems]
     return [_test(list(zip(runs[a], runs[b], strict=False))) for a, b in pairs]
 
 
 def holm(p_values: Sequence[float]) -> list[float]:
     """Adjusted p values of one family of tests, in their order (Holm 1979): reject where one is under the level."""
-    adjusted = [0.0] * len(p_values)
-    largest = 0.0
-    for rank, index in enumerate(sorted(range(len(p_values)), key=p_values.__getitem__)):
-        largest = max(largest, min(1.0, (len(p_values) - rank) * p_values[index]))
-        adjusted[index] = largest
-    return adjusted
+    order = sorted(range(len(p_values)), key=p_values.__getitem__)
+    scaled = (min(1.0, (len(order) - rank) * p_values[index]) for rank, index in enumerate(order))
+    adjusted = dict(zip(order, accumulate(scaled, max), strict=True))
+    return [adjusted[index] for index in range(len(order))]
 
 
 def difference_of_differences(
@@ -150,39 +149,31 @@ def _masked_sums(rows: np.ndarray, settings: ResamplingSettings) -> np.ndarray:
     return np.concatenate([mask.astype(np.float64) @ exact for mask in masks])
 
 
-def _run(rows: np.ndarray, resampled: np.ndarray, kept: np.ndarray) -> _Run:
-    total = rows.sum(axis=0).astype(np.float64)
-    return _Run(rows, total, float(bleu_of_sums(total[None])[0]), bleu_of_sums(resampled), kept)
-
-
 def _test(runs: Sequence[tuple[_Run, _Run]]) -> PairedTest:
-    difference = float(np.mean([b.score - a.score for a, b in runs]))
+    difference = float(np.mean([_difference(a.total[None], b.total[None]) for a, b in runs]))
     resampled = np.mean([b.resampled - a.resampled for a, b in runs], axis=0)
-    swapped = np.mean([_swapped(a, b) for a, b in runs], axis=0)
+    # (T, 10) for each pair: what a holds after the systems swap the outputs of the sentences that a mask does not keep
+    mixed = [(a.kept + (b.total - b.kept), a.total + b.total) for a, b in runs]
+    swapped = np.mean([_difference(of_a, both - of_a) for of_a, both in mixed], axis=0)
     differing = int(np.any([(a.rows != b.rows).any(axis=1) for a, b in runs], axis=0).sum())
     # Two systems that differ in d sentences can be distinguished no better than by d tosses of a coin; the bootstrap
     # does not account for that where all its resamples agree.
-    p_bootstrap = _p_value(_at_least_as_large(resampled - resampled.mean(), difference))
+    p_bootstrap = max(_p_value(resampled - resampled.mean(), difference), 2.0 ** (1 - differing))
     return PairedTest(
         difference=difference,
         interval=percentile_interval(resampled),
-        p_bootstrap=min(1.0, max(p_bootstrap, 2.0 ** (1 - differing))),
-        p_randomisation=_p_value(_at_least_as_large(swapped, difference)),
+        p_bootstrap=min(1.0, p_bootstrap),
+        p_randomisation=_p_value(swapped, difference),
         identical=differing == 0,
     )
 
 
-def _swapped(a: _Run, b: _Run) -> np.ndarray:
-    """(T,) differences after the systems swap the outputs of the sentences that a mask does not keep."""
-    mixed_a = a.kept + (b.total - b.kept)
-    return bleu_of_sums(a.total + b.total - mixed_a) - bleu_of_sums(mixed_a)
+def _difference(a: np.ndarray, b: np.ndarray) -> np.ndarray:
+    """(R,) BLEU of b - a, of R rows of sums each."""
+    return bleu_of_sums(b) - bleu_of_sums(a)
 
 
-def _at_least_as_large(values: np.ndarray, difference: float) -> np.ndarray:
-    """Which values are as far from 0 as the difference, or farther."""
-    return np.abs(values) >= abs(difference) - TIE
-
-
-def _p_value(counted: np.ndarray) -> float:
-    """The share of resamples counted, with the observed difference itself as one more."""
-    return (int(counted.sum()) + 1) / (len(counted) + 1)
+def _p_value(values: np.ndarray, difference: float) -> float:
+    """The share of values as far from 0 as the difference, or farther, with the difference itself as one more."""
+    counted = int((np.abs(values) >= abs(difference) - TIE).sum())
+    return (counted + 1) / (len(values) + 1)

@@ -3,7 +3,7 @@
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from nmt.decoding.long_lines import Hypothesis, join_parts, split_line, split_warnings
+from nmt.decoding.long_lines import Hypothesis, join_parts, split_line
 
 
 def words_fit(max_words: int):
@@ -59,10 +59,3 @@ def test_parts_are_joined_by_rank_and_a_short_list_repeats_its_last():
 
 def test_empty_parts_leave_no_double_spaces():
     assert join_parts([[hypothesis("a", 0)], [hypothesis("", 0)], [hypothesis("b", 0)]], 1)[0].text == "a b"
-
-
-def test_warnings_name_the_lines():
-    whole, split = [Hypothesis("x", 0, False, 1)], [Hypothesis("x", 0, False, 3)]
-    [warning] = split_warnings([whole, split, whole], first_line=101)
-    assert "line 102 " in warning
-    assert "3 parts" in warning

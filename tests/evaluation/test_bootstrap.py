@@ -10,7 +10,7 @@ from sacrebleu.metrics import BLEU
 
 from nmt.errors import ConfigError
 from nmt.evaluation import bootstrap
-from nmt.evaluation.bootstrap import bleu_interval, bleu_of_sums, block_sums, resampled_sums
+from nmt.evaluation.bootstrap import bleu_of_sums, block_sums, mean_interval, resampled_sums
 from nmt.evaluation.metrics import statistics
 from nmt.settings import BootstrapSettings
 
@@ -30,7 +30,7 @@ def noisy_corpus(lines: int) -> tuple[list[str], list[str]]:
 def test_the_half_width_is_that_of_sacrebleu_confidence(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("SACREBLEU_SEED", raising=False)
     hypotheses, references = noisy_corpus(61)
-    low, high = bleu_interval(statistics(hypotheses, [references]).bleu, BootstrapSettings.defaults(resamples=200))
+    low, high = mean_interval([statistics(hypotheses, [references]).bleu], BootstrapSettings.defaults(resamples=200))
     theirs = BLEU().corpus_score(hypotheses, [references], n_bootstrap=200)
     assert (high - low) / 2 == pytest.approx(theirs._ci, abs=1e-6)
 
@@ -38,10 +38,10 @@ def test_the_half_width_is_that_of_sacrebleu_confidence(monkeypatch: pytest.Monk
 def test_the_interval_covers_the_score_and_is_the_same_again() -> None:
     hypotheses, references = noisy_corpus(101)
     rows = statistics(hypotheses, [references]).bleu
-    low, high = bleu_interval(rows, BootstrapSettings.defaults())
+    low, high = mean_interval([rows], BootstrapSettings.defaults())
     assert low < bleu_of_sums(rows.sum(axis=0, keepdims=True).astype(float))[0] < high
-    assert (low, high) == bleu_interval(rows, BootstrapSettings.defaults())
-    assert (low, high) != bleu_interval(rows, BootstrapSettings.defaults(seed=2))
+    assert (low, high) == mean_interval([rows], BootstrapSettings.defaults())
+    assert (low, high) != mean_interval([rows], BootstrapSettings.defaults(seed=2))
 
 
 def test_a_block_is_drawn_as_a_whole() -> None:

@@ -13,7 +13,7 @@ from sacrebleu.metrics import BLEU
 from sacrebleu.significance import PairedTest
 
 from nmt.data.text import words
-from nmt.evaluation.bootstrap import bleu_interval
+from nmt.evaluation.bootstrap import mean_interval
 from nmt.evaluation.metrics import bleu_of, corpus_bleu
 from nmt.evaluation.significance import paired_tests
 from nmt.settings import BootstrapSettings, ResamplingSettings
@@ -72,7 +72,7 @@ def test_confidence_intervals_are_sacrebleus_with_its_seed(wmt21: Wmt21, monkeyp
     """The same resamples and order statistics; equal up to sacreBLEU's sums and quotients in 32 bits."""
     monkeypatch.delenv("SACREBLEU_SEED", raising=False)
     for system in FEW:
-        low, high = bleu_interval(wmt21.rows[system], BootstrapSettings.defaults())
+        low, high = mean_interval([wmt21.rows[system]], BootstrapSettings.defaults())
         theirs = BLEU().corpus_score(wmt21.outputs[system], [wmt21.references["A"]], n_bootstrap=1000)
         assert (high - low) / 2 == pytest.approx(theirs._ci, abs=2e-5)
 
