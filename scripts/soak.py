@@ -44,9 +44,10 @@ from omegaconf.errors import OmegaConfBaseException
 
 from nmt.cli import Composed, composed, error_line, readable_override
 from nmt.errors import UserError
-from nmt.schema import Settings, conf_dir, declared_settings, section_for, section_of_part, sections_of, shown
+from nmt.schema import Settings, conf_dir, declared_settings, section_for, sections_of, shown
 from nmt.settings import PROGRAMS
 from nmt.study.arguments import split_arguments
+from nmt.training_settings import kind_of_part
 from scripts.soak_configurations import CONFIGURATIONS, TEMPLATE, write_text_files
 
 OUTPUT = ROOT / "outputs" / "reference" / "soak"
@@ -167,13 +168,12 @@ def settings_in(
             continue
         key, value = f"{prefix}{name}", values.get(name)
         yield key, owner
-        parts = value.items() if name == "parts" and isinstance(value, dict) else []
-        for part, settings in [("", value), *((f".{part}", settings) for part, settings in parts)]:
-            section = section_of_part(field, settings) if part else section_for(field, settings)
-            if section and isinstance(settings, dict):
-                target = next((tag for tag, one in sections_of(field) if tag and one is section), owner)
-                target = settings.get("_target_", target)
-                yield from settings_in(section, settings, f"{key}{part}.", target)
+        if key == "data.parts":
+            for part, settings in value.items():
+                target = settings.get("_target_") or kind_of_part(settings)
+                yield from settings_in(sections_of(field)[target], settings, f"{key}.{part}.", target)
+        elif (section := section_for(field, value)) and isinstance(value, dict):
+            yield from settings_in(section, value, f"{key}.", value.get("_target_", owner))
 
 
 # ---- running

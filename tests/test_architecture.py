@@ -212,7 +212,8 @@ def test_every_library_that_the_package_imports_is_a_dependency() -> None:
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
     required = {requirement.split(">=")[0].replace("-", "_") for requirement in project["dependencies"]}
     tops = {name.split(".")[0] for path in SOURCES for name in imported(path)}
-    comes_as = {"hydra": "hydra_core", "omegaconf": "hydra_core", "yaml": "pyyaml", "vl_convert": "vl_convert_python"}
+    comes_as = {"hydra": "hydra_core", "omegaconf": "hydra_core", "pydantic_core": "pydantic"}
+    comes_as |= {"yaml": "pyyaml", "vl_convert": "vl_convert_python"}
     libraries = {comes_as.get(top, top) for top in tops - set(sys.stdlib_module_names) - {"nmt"}}
     assert libraries <= required
 
