@@ -16,6 +16,8 @@ os.environ.setdefault("MPLBACKEND", "Agg")
 import pytest
 import torch
 
+from tests.program_server import run_module
+
 ROOT = Path(__file__).resolve().parent.parent
 RunProgram = Callable[..., subprocess.CompletedProcess[str]]
 
@@ -71,11 +73,10 @@ def run_program(tmp_path: Path) -> RunProgram:
         env: Mapping[str, str] | None = None,
         timeout: float = 300,
     ) -> subprocess.CompletedProcess[str]:
-        module = f"nmt.{name}" if name else "nmt"
-        done = subprocess.run(
-            [sys.executable, "-m", module, *arguments],
-            input=stdin.encode() if isinstance(stdin, str) else stdin,
-            capture_output=True,
+        done = run_module(
+            f"nmt.{name}" if name else "nmt",
+            arguments,
+            stdin=stdin.encode() if isinstance(stdin, str) else stdin,
             cwd=cwd,
             env=program_environment() | dict(env or {}),
             timeout=timeout,
