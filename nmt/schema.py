@@ -258,8 +258,8 @@ def _refusal(declared: type[Settings], values: Any, error: Any) -> str:
     if sections and options:
         return f"{wrong}: choose {key}=NAME, one of: {', '.join(options)}"
     if sections:
-        examples = ", ".join(f"{SECTION}{key}.{name}=..." for name in list(fields_of(sections[0]))[:2])
-        return f"{wrong}: it is a group of settings: {examples}"
+        examples = ", ".join(f"{SECTION}{key}.{name}=..." for name in [*fields_of(sections[-1])][:2])
+        return f"{wrong}: it is a group of settings" + (f": {examples}" if examples else "")
     most = error.get("ctx", {}).get("le", 0)
     return f"{wrong}: give {accepted(schema)}" + (f", at most {most:,.10g}" if most >= UNBOUNDED else "")
 

@@ -15,6 +15,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+ROOT = Path(__file__).resolve().parent.parent
 PROGRAMS = ("nmt.train", "nmt.translate", "nmt.evaluate", "nmt.compare", "nmt.prepare", "nmt.benchmark")
 LIBRARIES = ("datasets", "altair")  # which they import only where they are needed
 STREAMS = (os.O_RDONLY, os.O_WRONLY, os.O_WRONLY)
@@ -83,10 +84,23 @@ class _Server:
 _SERVER = _Server()
 
 
+def program_environment() -> dict[str, str]:
+    """The checkout under test comes first, from whatever folder a program is started."""
+    path = os.pathsep.join(filter(None, [str(ROOT), os.environ.get("PYTHONPATH")]))
+    return os.environ | {"PYTHONPATH": path, "PYTHONUTF8": "1"}
+
+
 def run_module(
-    module: str, arguments: Sequence[str], *, stdin: bytes, cwd: Path, env: Mapping[str, str], timeout: float
+    module: str,
+    arguments: Sequence[str],
+    cwd: Path,
+    *,
+    stdin: bytes = b"",
+    env: Mapping[str, str] | None = None,
+    timeout: float = 300,
 ) -> subprocess.CompletedProcess[bytes]:
     """`python -m MODULE ARGUMENTS`, with its output."""
+    env = program_environment() if env is None else env
     command = [sys.executable, "-m", module, *arguments]
     if not _SERVER.knows(module, env):
         return subprocess.run(command, input=stdin, capture_output=True, cwd=cwd, env=env, timeout=timeout)
