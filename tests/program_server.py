@@ -12,6 +12,7 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Mapping, Sequence
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -49,45 +50,35 @@ def start(module: str, arguments: list[str], cwd: str, streams: list[str]) -> No
     sys.modules[module].main()
 
 
-class _Server:
-    """The server of this test process, started when it is first asked for."""
-
-    def __init__(self) -> None:
-        self._environment: dict[str, str] = {}
-        self._process: subprocess.Popen[bytes] | None = None
-
-    def knows(self, module: str, environment: Mapping[str, str]) -> bool:
-        """Whether it can do what a new interpreter would: libraries read the environment when they are imported."""
-        given = {key: value for key, value in environment.items() if key != PYTESTS_OWN}
-        if self._process is None and hasattr(os, "fork") and module in PROGRAMS:
-            command = [sys.executable, __file__]
-            self._environment = given
-            self._process = subprocess.Popen(
-                command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=given, start_new_session=True
-            )
-        return self._process is not None and module in PROGRAMS and given == self._environment
-
-    def exit_code(self, request: Mapping[str, Any], timeout: float) -> int:
-        process = self._process
-        assert process is not None
-        assert process.stdin is not None
-        assert process.stdout is not None
-        process.stdin.write(json.dumps(request).encode() + b"\n")
-        process.stdin.flush()
-        if select.select([process.stdout], [], [], timeout)[0] and (answer := process.stdout.readline()):
-            return int(answer)
-        os.killpg(process.pid, 9)
-        self._process = None
-        raise subprocess.TimeoutExpired(request["arguments"], timeout)
-
-
-_SERVER = _Server()
-
-
 def program_environment() -> dict[str, str]:
     """The checkout under test comes first, from whatever folder a program is started."""
     path = os.pathsep.join(filter(None, [str(ROOT), os.environ.get("PYTHONPATH")]))
     return os.environ | {"PYTHONPATH": path, "PYTHONUTF8": "1"}
+
+
+ENVIRONMENT = program_environment()  # of the server, whose libraries have read it when they were imported
+
+
+@cache
+def _server() -> subprocess.Popen[bytes]:
+    """The server of this test process."""
+    command = [sys.executable, __file__]
+    return subprocess.Popen(
+        command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=ENVIRONMENT, start_new_session=True
+    )
+
+
+def _exit_code(request: Mapping[str, Any], timeout: float) -> int:
+    server = _server()
+    assert server.stdin is not None
+    assert server.stdout is not None
+    server.stdin.write(json.dumps(request).encode() + b"\n")
+    server.stdin.flush()
+    if select.select([server.stdout], [], [], timeout)[0]:
+        return int(server.stdout.readline())
+    os.killpg(server.pid, 9)
+    _server.cache_clear()
+    raise subprocess.TimeoutExpired(request["arguments"], timeout)
 
 
 def run_module(
@@ -99,17 +90,21 @@ def run_module(
     env: Mapping[str, str] | None = None,
     timeout: float = 300,
 ) -> subprocess.CompletedProcess[bytes]:
-    """`python -m MODULE ARGUMENTS`, with its output."""
+    """`python -m MODULE ARGUMENTS`, with its output; by the server where a new interpreter would make no difference."""
     env = program_environment() if env is None else env
     command = [sys.executable, "-m", module, *arguments]
-    if not _SERVER.knows(module, env):
+    if (
+        module not in PROGRAMS
+        or not hasattr(os, "fork")
+        or {**env, PYTESTS_OWN: ""} != {**ENVIRONMENT, PYTESTS_OWN: ""}
+    ):
         return subprocess.run(command, input=stdin, capture_output=True, cwd=cwd, env=env, timeout=timeout)
     with tempfile.TemporaryDirectory(prefix="nmt-test-") as folder:
         streams = [Path(folder, name) for name in ("stdin", "stdout", "stderr")]
         for stream, content in zip(streams, (stdin, b"", b""), strict=True):
             stream.write_bytes(content)
         request = {"module": module, "arguments": [*arguments], "cwd": str(cwd), "streams": [*map(str, streams)]}
-        code = _SERVER.exit_code(request, timeout)
+        code = _exit_code(request, timeout)
         return subprocess.CompletedProcess(command, code, streams[1].read_bytes(), streams[2].read_bytes())
 
 
