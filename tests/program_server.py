@@ -18,7 +18,7 @@ from typing import Any
 
 ROOT = Path(__file__).resolve().parent.parent
 PROGRAMS = ("nmt.train", "nmt.translate", "nmt.evaluate", "nmt.compare", "nmt.prepare", "nmt.benchmark")
-LIBRARIES = ("datasets", "altair")  # which they import only where they are needed
+LIBRARIES = ("datasets", "altair", "torch._dynamo")  # which they, and torch.optim, import only where needed
 STREAMS = (os.O_RDONLY, os.O_WRONLY, os.O_WRONLY)
 PYTESTS_OWN = "PYTEST_CURRENT_TEST"  # in the environment; it changes from test to test
 
