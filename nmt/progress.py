@@ -3,7 +3,7 @@
 import sys
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 
 from nmt.files import printable
 
@@ -30,49 +30,29 @@ def progress(
     Call what it yields with the number of items done since the last call. `line_every`: seconds between lines where
     stderr is no terminal, and one more line at the end anywhere; without it, nothing but the bar.
     """
-    if not shown:
-        yield lambda done: None
-        return
-    lines = _Lines(description, total, line_every)
-    if sys.stderr.isatty():
-        with _bar(description, total, lines) as advance:
-            yield advance
-    else:
-        yield lines.update
-    if line_every is not None:
-        lines.end()
+    done = 0
+    started = last_line = time.monotonic()
+    with _bar(description, total) if shown and sys.stderr.isatty() else nullcontext() as bar:
 
+        def advance(items: int) -> None:
+            nonlocal done, last_line
+            done += items
+            now = time.monotonic()
+            if bar:
+                bar(items)
+            elif shown and line_every is not None and now - last_line >= line_every:
+                last_line, rate = now, done / (now - started)
+                left = f", about {format_duration((total - done) / rate)} left" if total is not None and rate else ""
+                say(f"{description}: {done:,} done, {rate:,.0f}/s{left}")
 
-class _Lines:
-    """Lines for a log file."""
-
-    def __init__(self, description: str, total: int | None, line_every: float | None) -> None:
-        self._description, self._total, self._line_every = description, total, line_every
-        self._done = 0
-        self._started = self._last_line = time.monotonic()
-
-    def add(self, done: int) -> None:
-        self._done += done
-
-    def update(self, done: int) -> None:
-        self.add(done)
-        now = time.monotonic()
-        if self._line_every is None or now - self._last_line < self._line_every:
-            return
-        self._last_line = now
-        rate = self._done / (now - self._started)
-        line = f"{self._description}: {self._done:,} done, {rate:,.0f}/s"
-        if self._total is not None and rate:
-            line += f", about {format_duration((self._total - self._done) / rate)} left"
-        say(line)
-
-    def end(self) -> None:
-        seconds = max(time.monotonic() - self._started, 1e-9)
-        say(f"{self._description}: {self._done:,} in {seconds:.2f} s, {self._done / seconds:,.0f}/s")
+        yield advance
+    if shown and line_every is not None:
+        seconds = max(time.monotonic() - started, 1e-9)
+        say(f"{description}: {done:,} in {seconds:.2f} s, {done / seconds:,.0f}/s")
 
 
 @contextmanager
-def _bar(description: str, total: int | None, lines: _Lines) -> Iterator[Advance]:
+def _bar(description: str, total: int | None) -> Iterator[Advance]:
     from rich.console import Console
     from rich.progress import BarColumn, Progress, ProgressColumn, Task, TextColumn, TimeRemainingColumn
     from rich.text import Text
@@ -86,9 +66,4 @@ def _bar(description: str, total: int | None, lines: _Lines) -> Iterator[Advance
     columns = (TextColumn(description), BarColumn(), TextColumn(count), Rate(), TimeRemainingColumn())
     with Progress(*columns, console=Console(stderr=True), transient=True) as bars:
         task = bars.add_task(description, total=total)
-
-        def advance(done: int) -> None:
-            lines.add(done)
-            bars.advance(task, done)
-
-        yield advance
+        yield lambda items: bars.advance(task, items)

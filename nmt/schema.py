@@ -1,4 +1,4 @@
-"""How settings are declared and checked: sections as pydantic models, and one readable line for each wrong value.
+"""How settings are declared and checked: sections as pydantic models, and one readable line for a wrong value.
 
 The declarations themselves stand in `settings.py`. pydantic checks what Hydra has composed before anything is read or
 written. A class of the user's own declares its settings by the annotations of its constructor (`check_arguments`).
@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import difflib
 import inspect
-import re
 import typing
 from collections.abc import Callable, Iterator, Mapping
 from copy import copy
@@ -22,17 +21,21 @@ from pydantic import (
     ConfigDict,
     Discriminator,
     Field,
+    ModelWrapValidatorHandler,
     Tag,
     ValidationError,
     ValidatorFunctionWrapHandler,
     create_model,
     field_validator,
+    model_validator,
 )
 from pydantic.fields import FieldInfo
+from pydantic_core import PydanticCustomError
 
 from nmt.errors import ConfigError
 
 UNBOUNDED = 10**9  # bounds from here on guard against overflow alone, and are not part of the help
+SECTION = "\0"  # in a message the place of the section's own key, which only the sections above it know
 
 
 class About(NamedTuple):
@@ -46,14 +49,13 @@ class About(NamedTuple):
 
 def setting(help: str, *, default: Any = ..., alias: str | None = None, **about: Any) -> Any:
     """A declared setting: its help, and what else it means; alias is its key where that is no name for an attribute."""
-    extra: Any = {"about": About(**about)}
+    extra: Any = {"about": About(**about), "is_path": about.get("path", False)}
     return Field(default, description=help, alias=alias, json_schema_extra=extra)
 
 
 def about(field: FieldInfo) -> About:
-    extra = field.json_schema_extra
-    found: Any = extra.get("about") if isinstance(extra, dict) else None
-    return found or About()
+    extra: Any = field.json_schema_extra or {}
+    return extra.get("about", About())  # type: ignore[no-any-return]
 
 
 class Settings(BaseModel):
@@ -71,6 +73,18 @@ class Settings(BaseModel):
         encodable = _encodable(value)
         checked = check(encodable)
         return checked if encodable == value else value
+
+    @model_validator(mode="wrap")
+    @classmethod
+    def _explain(cls, values: Any, check: ModelWrapValidatorHandler[Self]) -> Self:
+        """The first error says what would be right; one of a section inside has said so already."""
+        try:
+            return check(values)
+        except ValidationError as error:
+            first: Any = error.errors()[0]
+            if first["type"] in ("refused", "value_error") or first["loc"] in ((), ("_target_",)):
+                raise  # to the section above this one, which knows the key
+            raise PydanticCustomError("refused", "{text}", {"text": _refusal(cls, values, first)}) from None
 
     @classmethod
     def defaults(cls, **changes: Any) -> Self:
@@ -100,30 +114,33 @@ class OwnComponent(Component):
     model_config = ConfigDict(extra="allow")
 
 
+class _Choice(NamedTuple):
+    """Part of a field's annotation: the classes that it may hold, and which of them a value belongs to."""
+
+    classes: Mapping[str, type[Component]]
+    tag: Callable[[Any], str]
+
+
 def one_of(classes: Mapping[str, type[Component]], untold: Callable[[Mapping[str, Any]], str] | None = None) -> Any:
     """The declared class that `_target_` names, or `untold` where there is none; any other is the user's own."""
 
     def tag(value: Any) -> str:
-        if not isinstance(value, Mapping):
-            name: Any = getattr(value, "target_class", None)
-        elif untold is not None and "_target_" not in value:
-            name = untold(value)
-        else:
-            name = value.get("_target_")
+        name: Any = getattr(value, "target_class", None)
+        if isinstance(value, Mapping):
+            name = untold(value) if untold and "_target_" not in value else value.get("_target_")
         return name if isinstance(name, str) and name in classes else "own"
 
     union: Any = Annotated[OwnComponent, Tag("own")]
     for name, declared in classes.items():
         union = Annotated[declared, Tag(name)] | union  # type: ignore[valid-type]
-    return Annotated[union, Discriminator(tag)]
+    return Annotated[union, Discriminator(tag), _Choice(classes, tag)]
 
 
 def optional(declared: type[Component]) -> type[Component]:
     """The same settings, where each may be left out: the constructor has a default."""
-    fields: dict[str, Any] = {}
-    for name, field in declared.model_fields.items():
-        fields[name] = (field.annotation, copy(field))
-        fields[name][1].default = None
+    fields: dict[str, Any] = {name: (field.annotation, copy(field)) for name, field in declared.model_fields.items()}
+    for _, field in fields.values():
+        field.default = None
     return create_model(f"Optional{declared.__name__}", __base__=declared, **fields)
 
 
@@ -133,24 +150,13 @@ def conf_dir() -> Path:
     return package / "conf" if (package / "conf").is_dir() else package.parent / "conf"
 
 
-class _HydraLoader(yaml.SafeLoader):
-    """YAML as Hydra reads it: 1e-3 is a number."""
-
-
-_HydraLoader.add_implicit_resolver(
-    "tag:yaml.org,2002:float", re.compile(r"^[-+]?\d+(\.\d*)?[eE][-+]?\d+$"), list("-+0123456789")
-)
-
-
 @cache
 def _shipped_values(sections: tuple[tuple[str, str], ...]) -> dict[str, Any]:
     values: dict[str, Any] = {}
     for file, section in sections:
-        loaded = yaml.load((conf_dir() / file).read_text(encoding="utf-8"), Loader=_HydraLoader)
-        values |= {
-            key: loaded.get(value[2:-1]) if str(value).startswith("${") else value  # batching.seed: ${seed}
-            for key, value in (loaded[section] if section else loaded).items()
-        }
+        loaded = yaml.safe_load((conf_dir() / file).read_text(encoding="utf-8"))
+        for key, value in (loaded[section] if section else loaded).items():
+            values[key] = loaded.get(value[2:-1]) if str(value).startswith("${") else value  # batching.seed: ${seed}
     return values
 
 
@@ -162,19 +168,23 @@ def check(declared: type[S], values: Mapping[str, Any], prefix: str = "") -> S:
     try:
         return declared.model_validate(dict(values))
     except ValidationError as error:
-        raise ConfigError(_one_line(declared, values, error.errors()[0], prefix)) from None
+        first: Any = error.errors()[0]
+    context = first.get("ctx", {})
+    for part in first["loc"]:  # names of sections, and tags of classes
+        if isinstance(values, Mapping) and part in values:
+            prefix, values = f"{prefix}{part}.", values[part]
+    raise ConfigError(str(context.get("error") or context.get("text", first["msg"]).replace(SECTION, prefix)))
 
 
 def check_arguments(target: Callable[..., Any], values: Mapping[str, Any], prefix: str) -> None:
     """ConfigError where settings do not fit the annotations of the constructor of a user's own class."""
-    fields: dict[str, Any] = {}
     hints = typing.get_type_hints(target.__init__ if inspect.isclass(target) else target)
-    for name, parameter in inspect.signature(target).parameters.items():
-        kind = hints.get(name, Any)
-        if name in values and kind in (int, float, bool, str, int | None, float | None, str | None):
-            fields[name] = (kind, parameter.default if parameter.default is not parameter.empty else ...)
-    given = {name: values[name] for name in fields}
-    check(create_model("Own", __base__=Settings, **fields), given, prefix)
+    fields: dict[str, Any] = {
+        name: (hints[name], ... if parameter.default is parameter.empty else parameter.default)
+        for name, parameter in inspect.signature(target).parameters.items()
+        if name in values and hints.get(name) in (int, float, bool, str, int | None, float | None, str | None)
+    }
+    check(create_model("Own", __base__=Settings, **fields), {name: values[name] for name in fields}, prefix)
 
 
 class Declared(NamedTuple):
@@ -189,102 +199,69 @@ class Declared(NamedTuple):
 
 def declared_settings(declared: type[Settings], prefix: str = "", target: str = "") -> Iterator[Declared]:
     """Every setting of a program or section, those of all classes of a component included."""
-    for name, field in declared.model_fields.items():
-        name = field.alias or name
-        if name.startswith("_"):  # _target_ and its like
-            continue
-        key = f"{prefix}{name}"
-        sections = sections_of(field)
+    for name, field in fields_of(declared).items():
+        key, sections = f"{prefix}{name}", sections_of(field)
         yield Declared(key, field, target, properties(declared)[name], bool(sections))
-        for tag, section in sections:
+        for tag, section in sections.items():
             yield from declared_settings(section, f"{key}.", tag or target)
+
+
+def fields_of(declared: type[Settings]) -> dict[str, FieldInfo]:
+    """The settings of a section by their keys, less _target_ and its like."""
+    fields = {field.alias or name: field for name, field in declared.model_fields.items()}
+    return {key: field for key, field in fields.items() if not key.startswith("_")}
 
 
 @cache
 def properties(declared: type[Settings]) -> dict[str, Any]:
     """The JSON schema of each setting, by its key; `is_path` tells names of files from other text."""
-    schemas = declared.model_json_schema().get("properties", {})
-    paths = {field.alias or name: about(field).path for name, field in declared.model_fields.items()}
-    return {key: {**schema, "is_path": paths[key]} for key, schema in schemas.items()}
+    return declared.model_json_schema().get("properties", {})  # type: ignore[no-any-return]
 
 
-def sections_of(field: FieldInfo) -> list[tuple[str, type[Settings]]]:
+def sections_of(field: FieldInfo) -> dict[str, type[Settings]]:
     """The sections that a field may hold, by their `_target_` where it says which."""
-    sections = []
-    members = [field.annotation]
-    while members:
-        member = members.pop()
-        tags = [one.tag for one in getattr(member, "__metadata__", ()) if isinstance(one, Tag)]
-        kind = typing.get_args(member)[0] if tags else member
-        if inspect.isclass(kind) and issubclass(kind, Settings):
-            sections += [(tags[0] if tags else "", kind)] if kind is not OwnComponent else []
-        else:
-            members += typing.get_args(member)
-    return sections[::-1]
+    if inspect.isclass(field.annotation) and issubclass(field.annotation, Settings):
+        return {"": field.annotation}
+    choice = _choice(field)
+    return dict(choice.classes) if choice else {}
 
 
 def section_for(field: FieldInfo, value: Any) -> type[Settings] | None:
     """The declared section of a value; None where it is no section, or a class of the user's own."""
-    if typing.get_origin(field.annotation) is dict:  # sections by name: see section_of_part
-        return None
-    target = value.get("_target_", "") if isinstance(value, Mapping) else ""
-    sections = dict(sections_of(field))
-    return sections.get(target) or sections.get("")
+    choice = _choice(field)
+    if choice is None:
+        return sections_of(field).get("")
+    return None if typing.get_origin(field.annotation) is dict else choice.classes.get(choice.tag(value))
 
 
-def section_of_part(field: FieldInfo, value: Any) -> type[Settings] | None:
-    """The declared section of one of the values of a dictionary of sections."""
-    for choice in typing.get_args(field.annotation)[1:]:
-        for one in getattr(choice, "__metadata__", ()):
-            if isinstance(one, Discriminator) and callable(one.discriminator):
-                return dict(sections_of(field)).get(str(one.discriminator(value)))
-    return None
+def _choice(field: FieldInfo) -> _Choice | None:
+    """Of a field that holds one of several sections, or a dictionary of such."""
+    members = [one for part in typing.get_args(field.annotation) for one in getattr(part, "__metadata__", ())]
+    return next((one for one in (*field.metadata, *members) if isinstance(one, _Choice)), None)
 
 
-def _one_line(declared: type[Settings], values: Mapping[str, Any], error: Any, prefix: str) -> str:
+def _refusal(declared: type[Settings], values: Any, error: Any) -> str:
     """key=value: what would be right."""
-    if error["type"] == "value_error":
-        return str(error["ctx"]["error"])
-    names: list[str] = []
-    section: type[Settings] | None = declared
-    field: FieldInfo | None = None
-    value: Any = values
-    for part in error["loc"]:
-        by_key = {(one.alias or name): one for name, one in section.model_fields.items()} if section else {}
-        if part in by_key and section is not None:
-            field = by_key[part]
-            value = value.get(part) if isinstance(value, Mapping) else None
-            names, schema = [*names, part], properties(section)[part]
-            section = section_for(field, value)
-        elif section is None and field and isinstance(value, Mapping) and part in value:  # a part of a mixture
-            names, value = [*names, part], value[part]
-            section, schema = section_of_part(field, value), schema.get("additionalProperties", schema)
-        elif error["type"] == "extra_forbidden" and part == error["loc"][-1]:
-            names, value = [*names, str(part)], error["input"]
-    key = prefix + ".".join(names)
-    if error["type"] == "extra_forbidden":
+    key, *inside = error["loc"]
+    fields, value = fields_of(declared), values.get(key)
+    if key not in fields:
         if isinstance(value, Mapping) and "_target_" in value:
-            return f"{key}: what is chosen here has none; leave {names[-1]}=NAME away, or choose another {names[0]}"
-        known = [one.key for one in declared_settings(declared, prefix)]
-        known += [f"{key.rpartition('.')[0]}.{name}" for name in section.model_fields] if section else []
-        near = difflib.get_close_matches(key, known, n=1)
-        return f"there is no setting {key} here" + (f"; did you mean {near[0]}?" if near else "")
-    is_missing = error["type"] == "missing" and value is None
-    if field is None:
-        return f"{key or 'the configuration'}: a group of settings is needed, not {shown(value)}"
-    parts = sections_of(field)
-    options = sorted(path.stem for path in (conf_dir() / names[-1]).glob("*.yaml") if _fills_its_section(path))
-    if parts and options and not isinstance(value, Mapping):
-        wrong = f"{key} is missing" if is_missing else f"{key}={shown(value)}"
-        return f"{wrong}: choose {names[-1]}=NAME, one of: {', '.join(options)}"
-    if is_missing:
-        return f"{key} is missing: give {accepted(schema)}"
-    if parts and not isinstance(value, Mapping):
-        names = [name for name in parts[0][1].model_fields if name not in Component.model_fields]
-        examples = ", ".join(f"{key}.{name}=..." for name in names[:2])
-        return f"{key}={shown(value)}: it is a group of settings" + (f": {examples}" if examples else "")
+            return f"{SECTION}{key}: what is chosen here has none; leave {key}=NAME away"
+        near = difflib.get_close_matches(key, fields, n=1)
+        return f"there is no setting {SECTION}{key} here" + (f"; did you mean {SECTION}{near[0]}?" if near else "")
+    schema, sections = properties(declared)[key], list(sections_of(fields[key]).values())
+    options = sorted(path.stem for path in (conf_dir() / key).glob("*.yaml") if _fills_its_section(path))
+    if inside and isinstance(value, Mapping) and inside[0] in value:  # of a dictionary: data.weights.news
+        key, value, schema = f"{key}.{inside[0]}", value[inside[0]], schema["additionalProperties"]
+    is_missing = error["type"] == "missing" and not inside
+    wrong = f"{SECTION}{key} is missing" if is_missing else f"{SECTION}{key}={shown(value)}"
+    if sections and options:
+        return f"{wrong}: choose {key}=NAME, one of: {', '.join(options)}"
+    if sections:
+        examples = ", ".join(f"{SECTION}{key}.{name}=..." for name in [*fields_of(sections[-1])][:2])
+        return f"{wrong}: it is a group of settings" + (f": {examples}" if examples else "")
     most = error.get("ctx", {}).get("le", 0)
-    return f"{key}={shown(value)}: give {accepted(schema)}" + (f", at most {most:,.10g}" if most >= UNBOUNDED else "")
+    return f"{wrong}: give {accepted(schema)}" + (f", at most {most:,.10g}" if most >= UNBOUNDED else "")
 
 
 def _fills_its_section(path: Path) -> bool:
@@ -304,50 +281,46 @@ def shown(value: Any) -> str:
     return str(value)
 
 
+def alternatives(schema: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """The schemas of a union, or the one there is."""
+    return schema.get("anyOf") or [dict(schema)]
+
+
 def is_text(schema: Mapping[str, Any]) -> bool:
     """Whether values are names or texts, single or in lists, whatever characters they hold."""
-    kinds = {choice.get("type") for choice in schema.get("anyOf") or [schema]}
-    return (
-        "string" in kinds
-        and kinds <= {"string", "array", "null"}
-        and not {"enum", "pattern", "const"} & {key for choice in schema.get("anyOf") or [schema] for key in choice}
-    )
+    kinds = {choice.get("type") for choice in alternatives(schema)}
+    is_limited = any({"enum", "pattern", "const"} & choice.keys() for choice in alternatives(schema))
+    return "string" in kinds and kinds <= {"string", "array", "null"} and not is_limited
 
 
 def accepted(schema: Mapping[str, Any]) -> str:
     """The values of a JSON schema in words: a whole number from 1 to 256, or null."""
     if schema.get("is_path"):
-        nothing = " or null" if {"type": "null"} in schema.get("anyOf", []) else ""
-        several = ", a list of such names" if any(one.get("type") == "array" for one in schema.get("anyOf", [])) else ""
-        return f"the name of a file or folder{several}{nothing}"
-    choices = schema.get("anyOf") or [schema]
-    words = [text for text in map(_accepted_alone, choices) if text]
-    return words[0] if len(words) == 1 else f"{', '.join(words[:-1])} or {words[-1]}"
+        kinds = [choice.get("type") for choice in alternatives(schema)]
+        several = ", a list of such names" if "array" in kinds else ""
+        return f"the name of a file or folder{several}{' or null' if 'null' in kinds else ''}"
+    *most, last = [_accepted_alone(choice) for choice in alternatives(schema)]
+    return f"{', '.join(most)} or {last}" if most else last
 
 
 def _accepted_alone(schema: Mapping[str, Any]) -> str:
     if "const" in schema or "enum" in schema:
         *most, last = [shown(value) for value in schema.get("enum", [schema.get("const")])]
         return f"{', '.join(most)} or {last}" if most else last
-    kind = schema.get("type")
-    if kind == "string":
-        if "pattern" in schema:
-            return str(schema.get("description"))
-        return "text"
+    kind = str(schema.get("type"))
     if kind == "array":
         return f"a list of {accepted(schema.get('items', {}))}"
     if kind in ("integer", "number"):
         return ("a whole number" if kind == "integer" else "a number") + _range(schema)
-    return {"boolean": "true or false", "null": "null"}.get(str(kind), "a group of settings")
+    words = {"boolean": "true or false", "null": "null", "string": "text"}
+    return str(schema["description"]) if "pattern" in schema else words.get(kind, "a group of settings")
 
 
 def _range(schema: Mapping[str, Any]) -> str:
-    low, high = schema.get("minimum"), schema.get("maximum")
-    above, below = schema.get("exclusiveMinimum"), schema.get("exclusiveMaximum")
-    if high is not None and high >= UNBOUNDED and low is not None:
-        return f", {low:,} or more"
-    first = f" from {low:,.10g}" if low is not None else f" above {above:,.10g}" if above is not None else ""
-    if high is not None and high >= UNBOUNDED:
-        return first
-    last = f" to {high:,.10g}" if high is not None else f" to below {below:,.10g}" if below is not None else ""
-    return first + last
+    bounds = {word: schema[key] for word, key in _BOUNDS.items() if schema.get(key, UNBOUNDED) < UNBOUNDED}
+    if [*bounds] == ["from"]:
+        return f", {bounds['from']:,} or more"
+    return "".join(f" {word} {bound:,.10g}" for word, bound in bounds.items())
+
+
+_BOUNDS = {"from": "minimum", "above": "exclusiveMinimum", "to": "maximum", "to below": "exclusiveMaximum"}

@@ -84,13 +84,13 @@ SINGLE_CORPORA: dict[str, type[Component]] = {
 PARTS = {name: optional(declared) for name, declared in SINGLE_CORPORA.items()}
 
 
-def _kind_of_part(settings: Mapping[str, Any]) -> str:
+def kind_of_part(settings: Mapping[str, Any]) -> str:
     """A part without _target_ has the settings of data=text, or of data=hub where it has a path."""
     return "nmt.data.hub.HubCorpus" if "path" in settings else "nmt.data.text.TextCorpus"
 
 
 class MixSettings(Component):
-    parts: dict[str, one_of(PARTS, _kind_of_part)] = setting("the corpora that are mixed, by name")  # type: ignore[valid-type]
+    parts: dict[str, one_of(PARTS, kind_of_part)] = setting("the corpora that are mixed, by name")  # type: ignore[valid-type]
     weights: dict[str, Positive] = setting("how often each part is drawn; none: every pair once an epoch")
     held_out: str | None = setting("the part that gives validation and test text; null: the first that has some")
     source: str | None = setting("source language")
@@ -103,7 +103,7 @@ CORPORA = SINGLE_CORPORA | {"nmt.data.mixed_corpus.MixedCorpus": MixSettings}
 
 def section_of_corpus(settings: Mapping[str, Any]) -> type[Component] | None:
     """The declaration of a corpus, or of a part of a mixture; None for a class of the user's own."""
-    return CORPORA.get(settings.get("_target_") or _kind_of_part(settings))
+    return CORPORA.get(settings.get("_target_") or kind_of_part(settings))
 
 
 # ---- preparation

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 from omegaconf import OmegaConf
 
-from nmt.cli_help import groups_of
+from nmt.cli_help import groups_of, options_of
 from nmt.schema import accepted, conf_dir, declared_settings, shown
 from nmt.settings import PROGRAMS
 
@@ -122,13 +122,6 @@ def sentence(meaning: str | None, group: str, choices: list[str]) -> str:
     text = (meaning or "").split(":")[0]
     is_list_of_choices = set(re.findall(r"\w+", text)) <= {group, *choices}
     return named.strip() if is_list_of_choices else f"{text[0].upper()}{text[1:]}.{named}"
-
-
-@cache
-def options_of(target: str) -> tuple[str, ...]:
-    """The choices of a group that build a class: copy and reverse for nmt.data.synthetic.SyntheticCorpus."""
-    line = re.compile(rf"^\s*_target_: {re.escape(target)}$", re.MULTILINE)
-    return tuple(path.stem for path in sorted(conf_dir().rglob("*.yaml")) if target and line.search(path.read_text()))
 
 
 def defaults(program: str, key: str, options: list[str]) -> Iterator[str]:

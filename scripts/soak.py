@@ -44,9 +44,10 @@ from omegaconf.errors import OmegaConfBaseException
 
 from nmt.cli import Composed, composed, error_line, readable_override
 from nmt.errors import UserError
-from nmt.schema import Settings, conf_dir, declared_settings, section_for, section_of_part, sections_of, shown
+from nmt.schema import Settings, conf_dir, declared_settings, section_for, sections_of, shown
 from nmt.settings import PROGRAMS
 from nmt.study.arguments import split_arguments
+from nmt.training_settings import kind_of_part
 from scripts.soak_configurations import CONFIGURATIONS, TEMPLATE, write_text_files
 
 OUTPUT = ROOT / "outputs" / "reference" / "soak"
@@ -75,7 +76,9 @@ def main() -> int:
     parser = argparse.ArgumentParser(prog="soak.py", description=__doc__, allow_abbrev=False)
     parser.add_argument("attack", choices=["settings", "hostile"])
     parser.add_argument("--seed", type=int, default=1, help="of the share, and of what is also typed as a command")
-    parser.add_argument("--share", type=float, default=1.0, help="of the pairs that are tried, chosen at random")
+    parser.add_argument(
+        "--share", type=float, default=1.0, help="of the pairs, at random; new settings are always tried"
+    )
     parser.add_argument("--programs", default=",".join(PROGRAMS), help="train,translate,...")
     parser.add_argument("--commands", type=int, default=40, help="pairs that are also typed, where all are tried")
     parser.add_argument("--output", type=Path, help="folder of the tables; by default written only where all is tried")
@@ -96,7 +99,9 @@ def main() -> int:
 def attack_settings(programs: Sequence[str], seed: int, share: float, typed: int, output: Path | None) -> int:
     generator = random.Random(seed)
     pairs = [pair for program in programs for pair in pairs_of(program)]
-    chosen = sorted(generator.sample(range(len(pairs)), round(share * len(pairs))))
+    table = json.loads((OUTPUT / "settings.json").read_text("utf-8"))
+    new = {n for n, pair in enumerate(pairs) if name_in_table(pair) not in table.get(pair.program, {})}
+    chosen = sorted({*generator.sample(range(len(pairs)), round(share * len(pairs))), *new})
     runner = Runner(SCRATCH / "template")
     complete = share == 1 and programs == list(PROGRAMS)
     for program, n in dict.fromkeys((pairs[n].program, pairs[n].configuration) for n in chosen if complete):
@@ -167,13 +172,12 @@ def settings_in(
             continue
         key, value = f"{prefix}{name}", values.get(name)
         yield key, owner
-        parts = value.items() if name == "parts" and isinstance(value, dict) else []
-        for part, settings in [("", value), *((f".{part}", settings) for part, settings in parts)]:
-            section = section_of_part(field, settings) if part else section_for(field, settings)
-            if section and isinstance(settings, dict):
-                target = next((tag for tag, one in sections_of(field) if tag and one is section), owner)
-                target = settings.get("_target_", target)
-                yield from settings_in(section, settings, f"{key}{part}.", target)
+        if key == "data.parts":
+            for part, settings in value.items():
+                target = settings.get("_target_") or kind_of_part(settings)
+                yield from settings_in(sections_of(field)[target], settings, f"{key}.{part}.", target)
+        elif (section := section_for(field, value)) and isinstance(value, dict):
+            yield from settings_in(section, value, f"{key}.", value.get("_target_", owner))
 
 
 # ---- running
@@ -322,6 +326,10 @@ def wait_for(child: int, cpu_seconds: float) -> str:
 # ---- the tables
 
 
+def name_in_table(pair: Pair) -> str:
+    return pair.key + (f" ({pair.owner.rpartition('.')[2]})" if pair.owner else "")
+
+
 def write_tables(outcomes: Sequence[tuple[Pair, str]], folder: Path) -> None:
     """settings.json: each setting with its outcomes, and the values that have each; settings.md: what is accepted.
 
@@ -332,10 +340,9 @@ def write_tables(outcomes: Sequence[tuple[Pair, str]], folder: Path) -> None:
     for program in {pair.program for pair, _ in outcomes}:
         table[program] = {}
     for pair, outcome in outcomes:
-        setting = pair.key + (f" ({pair.owner.rpartition('.')[2]})" if pair.owner else "")
         message = outcome.replace(f"{pair.key}={shown(pair.value)}", f"{pair.key}=VALUE")
         message = re.sub(r"has [\d,]+ GiB", "has N GiB", message)  # of this machine
-        values = table[pair.program].setdefault(setting, {}).setdefault(message, [])
+        values = table[pair.program].setdefault(name_in_table(pair), {}).setdefault(message, [])
         values += [value for value in [shown(pair.value) or QUOTES] if value not in values]
     table = {program: table[program] for program in PROGRAMS if program in table}
     folder.mkdir(parents=True, exist_ok=True)

@@ -16,6 +16,8 @@ os.environ.setdefault("MPLBACKEND", "Agg")
 import pytest
 import torch
 
+from tests.program_server import program_environment, run_module
+
 ROOT = Path(__file__).resolve().parent.parent
 RunProgram = Callable[..., subprocess.CompletedProcess[str]]
 
@@ -71,12 +73,11 @@ def run_program(tmp_path: Path) -> RunProgram:
         env: Mapping[str, str] | None = None,
         timeout: float = 300,
     ) -> subprocess.CompletedProcess[str]:
-        module = f"nmt.{name}" if name else "nmt"
-        done = subprocess.run(
-            [sys.executable, "-m", module, *arguments],
-            input=stdin.encode() if isinstance(stdin, str) else stdin,
-            capture_output=True,
-            cwd=cwd,
+        done = run_module(
+            f"nmt.{name}" if name else "nmt",
+            arguments,
+            cwd,
+            stdin=stdin.encode() if isinstance(stdin, str) else stdin,
             env=program_environment() | dict(env or {}),
             timeout=timeout,
         )
@@ -110,9 +111,3 @@ def run_script(
     command = [sys.executable, "-m", f"scripts.{name}", *arguments]
     environment = program_environment() | dict(env or {})
     return subprocess.run(command, capture_output=True, text=True, cwd=cwd, env=environment, timeout=300)
-
-
-def program_environment() -> dict[str, str]:
-    """The checkout under test comes first, from whatever folder a program is started."""
-    path = os.pathsep.join(filter(None, [str(ROOT), os.environ.get("PYTHONPATH")]))
-    return os.environ | {"PYTHONPATH": path, "PYTHONUTF8": "1"}

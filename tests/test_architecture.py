@@ -7,6 +7,7 @@ import sys
 import tomllib
 from collections import Counter
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -61,13 +62,18 @@ def room_of(path: Path) -> str:
     return path.relative_to(PACKAGE).with_suffix("").parts[0]
 
 
+@cache
+def tree(path: Path) -> ast.Module:
+    return ast.parse(path.read_text(encoding="utf-8"))
+
+
 def imported(path: Path) -> Iterator[str]:
     """The full name of each module that a file imports, wherever in the file it does so.
 
     `from nmt import data` gives nmt and nmt.data, for either may be meant.
     """
     package = [*path.relative_to(ROOT).parent.parts]
-    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+    for node in ast.walk(tree(path)):
         if isinstance(node, ast.Import):
             yield from (alias.name for alias in node.names)
         elif isinstance(node, ast.ImportFrom):
@@ -140,11 +146,7 @@ def test_no_module_is_a_fragment_of_the_only_one_that_imports_it() -> None:
 
 @each(SOURCES)
 def test_a_function_fits_on_a_screen(path: Path) -> None:
-    functions = [
-        node
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
-        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
-    ]
+    functions = [node for node in ast.walk(tree(path)) if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)]
     lengths = {node.name: node.end_lineno - node.lineno + 1 for node in functions if node.end_lineno}
     assert {name: length for name, length in lengths.items() if length > 60} == {}
 
@@ -157,7 +159,7 @@ def test_no_two_files_share_a_name() -> None:
 def test_no_two_public_classes_or_functions_share_a_name() -> None:
     homes: dict[str, list[str]] = {}
     for path in SOURCES:
-        for node in ast.parse(path.read_text(encoding="utf-8")).body:
+        for node in tree(path).body:
             if isinstance(node, DEFINITIONS) and not node.name.startswith("_") and node.name != "main":
                 homes.setdefault(node.name, []).append(path.relative_to(ROOT).as_posix())
     assert {name: paths for name, paths in homes.items() if len(paths) > 1} == {}
@@ -168,7 +170,7 @@ DEFINITIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
 
 def identifiers(path: Path) -> Iterator[str]:
     """Whatever a file names or uses by name."""
-    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+    for node in ast.walk(tree(path)):
         if isinstance(node, DEFINITIONS):
             yield node.name
         elif isinstance(node, ast.Name):
@@ -212,7 +214,8 @@ def test_every_library_that_the_package_imports_is_a_dependency() -> None:
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
     required = {requirement.split(">=")[0].replace("-", "_") for requirement in project["dependencies"]}
     tops = {name.split(".")[0] for path in SOURCES for name in imported(path)}
-    comes_as = {"hydra": "hydra_core", "omegaconf": "hydra_core", "yaml": "pyyaml", "vl_convert": "vl_convert_python"}
+    comes_as = {"hydra": "hydra_core", "omegaconf": "hydra_core", "pydantic_core": "pydantic"}
+    comes_as |= {"yaml": "pyyaml", "vl_convert": "vl_convert_python"}
     libraries = {comes_as.get(top, top) for top in tops - set(sys.stdlib_module_names) - {"nmt"}}
     assert libraries <= required
 

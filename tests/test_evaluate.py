@@ -19,9 +19,8 @@ from nmt.evaluate import evaluations
 from nmt.schema import check
 from nmt.settings import EvaluateConfig
 from tests.conftest import program_environment
+from tests.program_server import run_module
 from tests.study.fakes import write_run
-
-ROOT = Path(__file__).resolve().parent.parent
 
 
 def evaluate(*overrides: str) -> list[dict[str, Any]]:
@@ -44,10 +43,9 @@ def write(**files: str) -> None:
 def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A run that has hardly learned anything, with a test set of 11 sentences."""
     folder = tmp_path_factory.mktemp("runs")
-    command = "-m nmt.train experiment=rnn data=copy data.train_pairs=50 data.valid_pairs=3 data.test_pairs=11"
+    command = "experiment=rnn data=copy data.train_pairs=50 data.valid_pairs=3 data.test_pairs=11"
     command += " data.max_length=5 training.max_updates=2 device=cpu run_dir=rnn"
-    environment = {"PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1", "PYTHONUTF8": "1"}
-    subprocess.run([sys.executable, *command.split()], cwd=folder, check=True, env=environment, capture_output=True)
+    run_module("nmt.train", command.split(), folder).check_returncode()
     return folder / "rnn"
 
 

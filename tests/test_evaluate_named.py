@@ -2,13 +2,13 @@
 
 import json
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 import yaml
 
-from tests.conftest import RunProgram, program_environment
+from tests.conftest import RunProgram
+from tests.program_server import run_module
 from tests.sacrebleu_folder import write_set
 from tests.small_text import assert_refused
 
@@ -28,8 +28,7 @@ def sets(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
 def runs(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """plain: a run without recorded test sets; recorded: one that was told of wmt14/full and wmt13."""
     folder = tmp_path_factory.mktemp("runs")
-    command = [sys.executable, "-m", "nmt.train", "experiment=rnn", "data=grammar", *TRAINING, "run_dir=plain"]
-    subprocess.run(command, cwd=folder, check=True, env=program_environment(), capture_output=True)
+    run_module("nmt.train", ["experiment=rnn", "data=grammar", *TRAINING, "run_dir=plain"], folder).check_returncode()
     subprocess.run(["cp", "-r", "plain", "recorded"], cwd=folder, check=True)
     file = folder / "recorded" / "config.yaml"
     settings = yaml.safe_load(file.read_text(encoding="utf-8"))

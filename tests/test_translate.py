@@ -26,6 +26,7 @@ from nmt.schema import check, declared_settings
 from nmt.settings import SearchSettings, TranslateConfig
 from nmt.translate import require_own_files
 from tests.conftest import ROOT, RunProgram, program_environment
+from tests.program_server import run_module
 
 CONF = ROOT / "conf"
 WOMEN = [f"a woman with {i} cats walks to the market" for i in range(1, 8)]
@@ -38,11 +39,9 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
     numbers = range(1, 101)
     (folder / "b.en").write_text("".join(f"the man number {i} sees the dog near the house\n" for i in numbers))
     (folder / "b.fr").write_text("".join(f"l homme numero {i} voit le chien devant la maison\n" for i in numbers))
-    command = "-m nmt.train experiment=bahdanau data=text data.train_src=b.en data.train_tgt=b.fr "
+    command = "experiment=bahdanau data=text data.train_src=b.en data.train_tgt=b.fr "
     command += "run_dir=run training.max_updates=3 tokenizer.vocab_size=310 tokenizer.shrink=true size.embedding=32"
-    done = subprocess.run(
-        [sys.executable, *command.split()], cwd=folder, env=program_environment(), capture_output=True, text=True
-    )
+    done = run_module("nmt.train", command.split(), folder)
     assert done.returncode == 0, done.stderr
     (folder / "b.en").unlink()
     return folder / "run"

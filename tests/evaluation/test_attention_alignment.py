@@ -1,8 +1,6 @@
 """Attention as alignment through the programs: evaluate scores it against gold links, translate writes it."""
 
 import json
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -13,8 +11,8 @@ from nmt.evaluation.alignment_error import all_sure, score_alignments
 from nmt.evaluation.evaluation_report import text_report
 from nmt.settings import AlignmentSettings, GoldSettings
 from nmt.translate import alignment_writer
-from tests.conftest import program_environment
 from tests.decoding.conftest import untrained
+from tests.program_server import run_module
 from tests.test_evaluate import evaluate
 
 QUICK = ("beam=1", "max_ratio=0", "max_extra=2", "ter=false", "bootstrap.resamples=40")
@@ -30,11 +28,9 @@ def in_own_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A Transformer that has hardly learned anything, with a test set whose alignments are known."""
     folder = tmp_path_factory.mktemp("runs")
-    command = "-m nmt.train experiment=transformer data=copy training.max_updates=2 device=cpu run_dir=transformer"
+    command = "experiment=transformer data=copy training.max_updates=2 device=cpu run_dir=transformer"
     command += " size.embedding=32 " + " ".join(f"data.{key}={size}" for key, size in SIZES.items())
-    subprocess.run(
-        [sys.executable, *command.split()], cwd=folder, check=True, env=program_environment(), capture_output=True
-    )
+    run_module("nmt.train", command.split(), folder).check_returncode()
     return folder / "transformer"
 
 

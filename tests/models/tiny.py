@@ -6,6 +6,7 @@ from pathlib import Path
 
 import torch
 from hydra import compose, initialize_config_dir
+from hydra.core.override_parser.overrides_parser import OverridesParser
 from hydra.utils import instantiate
 from omegaconf import DictConfig, OmegaConf
 
@@ -101,10 +102,21 @@ PRODUCT = [
 
 
 @cache
-def composed(overrides: str) -> DictConfig:
+def _compose(choices: tuple[str, ...]) -> DictConfig:
     with initialize_config_dir(str(CONF), version_base=None):
         searchpath = [f"hydra.searchpath=[file://{Path(USER_CONF).resolve()}]"] if USER_CONF else []
-        return compose("train", overrides=["data=text", *overrides.split(), *searchpath])
+        return compose("train", overrides=["data=text", *choices, *searchpath])
+
+
+@cache
+def composed(overrides: str) -> DictConfig:
+    """The settings of a training. Choices of groups are composed once; values are set as Hydra would set them."""
+    parsed = {text: OverridesParser.create().parse_override(text) for text in overrides.split()}
+    values = {text: one for text, one in parsed.items() if "." in one.key_or_group and not set(text) & set("+~@")}
+    config = _compose(tuple(text for text in parsed if text not in values)).copy()
+    for one in values.values():
+        OmegaConf.update(config, one.key_or_group, one.value())
+    return config
 
 
 @cache
