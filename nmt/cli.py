@@ -25,10 +25,12 @@ from hydra.types import RunMode
 from omegaconf import DictConfig, OmegaConf
 from omegaconf.errors import OmegaConfBaseException
 
+from nmt import __version__
 from nmt.cli_help import print_help
 from nmt.errors import ConfigError, Interrupted, ModelError, UserError
 from nmt.files import printable
 from nmt.progress import say
+from nmt.provenance import DISTRIBUTION
 from nmt.schema import Declared, check, conf_dir, declared_settings, is_text
 from nmt.settings import PROGRAMS
 from nmt.training_settings import TrainConfig
@@ -91,6 +93,9 @@ def _run_program(name: str, main: Callable[[Composed], None]) -> int:
         sys.stdout.reconfigure(errors="backslashreplace")  # a terminal of another encoding loses no table
     try:
         arguments = [readable_override(argument) for argument in _require_overrides(sys.argv[1:], name)]
+        if "--version" in arguments:
+            print(f"{DISTRIBUTION} {__version__}")
+            return 0
         if set(arguments) & {"--help", "-h"}:
             print_help(name, _with_an_experiment(name, arguments))
             return 0
