@@ -10,8 +10,22 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import torch
+from hydra import compose, initialize_config_dir
+from omegaconf import OmegaConf
+
 from nmt import __version__
+from nmt.data.batching import collate
+from nmt.data.encoded_pairs import EncodedPairs, Sequences
+from nmt.decoding.beam_search import search
+from nmt.loading import build_model, choose_device, choose_precision
+from nmt.models.backends import choose_backend
 from nmt.provenance import git_commit, machine_description, package_version
+from nmt.schema import conf_dir
+from nmt.settings import SearchSettings
+from nmt.training.loop import Budget, TrainState, accumulate_gradients
+from nmt.training.schedule import constant
+from nmt.training_settings import TrainingSettings
 
 PACKAGES = ("torch", "sentencepiece", "sacrebleu", "hydra-core", "pydantic", "datasets", "numpy", "safetensors")
 SYSTEMS = ("rnn", "bahdanau", "luong", "transformer")
@@ -31,11 +45,6 @@ def print_report() -> int:
 
 def environment() -> Iterator[tuple[str, str]]:
     """Versions, devices and folders, one fact a line."""
-    import torch
-
-    from nmt.loading import choose_device, choose_precision
-    from nmt.models.backends import choose_backend
-
     device = choose_device("auto")
     kernel = choose_backend("auto", window=128, head_size=64, positions="sinusoidal", dropout=0.0)
     blas = re.search(r"BLAS_INFO=(\w+)", torch.__config__.show())
@@ -54,8 +63,6 @@ def environment() -> Iterator[tuple[str, str]]:
 
 def systems() -> Iterator[tuple[str, str]]:
     """Each system learns a few pairs by heart and translates them: about ten seconds together, on one thread."""
-    import torch
-
     torch.set_num_threads(1)  # several would wait for each other longer than they compute
     for name in SYSTEMS:
         started = time.perf_counter()
@@ -70,20 +77,6 @@ def systems() -> Iterator[tuple[str, str]]:
 
 def _learn(experiment: str) -> tuple[float, float, int]:
     """NLL of the first and of the last update, and how many of the pairs greedy search reproduces."""
-    import torch
-    from hydra import compose, initialize_config_dir
-    from omegaconf import OmegaConf
-
-    from nmt.data.batching import collate
-    from nmt.data.encoded_pairs import EncodedPairs, Sequences
-    from nmt.decoding.beam_search import search
-    from nmt.loading import build_model
-    from nmt.schema import conf_dir
-    from nmt.settings import SearchSettings
-    from nmt.training.loop import Budget, TrainState, accumulate_gradients
-    from nmt.training.schedule import constant
-    from nmt.training_settings import TrainingSettings
-
     with initialize_config_dir(str(conf_dir()), version_base="1.3"):
         config: Any = OmegaConf.to_container(compose("train", [f"experiment={experiment}"]).model, resolve=True)
     with torch.random.fork_rng():
