@@ -105,11 +105,8 @@ def read_bounded(path: Path, limit: int = TEXT_LIMIT, errors: str = "strict") ->
     UserError where it is none; FileNotFoundError passes.
     """
     try:
-        status = path.stat()
-        if not stat.S_ISREG(status.st_mode):
+        if not stat.S_ISREG(path.stat().st_mode):
             raise UserError(f"{path} is not an ordinary file")
-        if status.st_size > limit:
-            raise UserError(f"{path} has {status.st_size:,} bytes; at most {limit:,} are read")
         with gzip.open(path) if path.suffix == ".gz" else path.open("rb") as file:
             content = file.read(limit + 1)
         if len(content) > limit:
