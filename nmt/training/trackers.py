@@ -59,6 +59,7 @@ class WandbTracker(Tracker):
             id=run_id,
             resume="allow",
             dir=str(run_dir),
+            mode=os.environ.get("WANDB_MODE"),  # wandb itself has read it before it was set here
             config=config,
             reinit="finish_previous",
             settings=self._wandb.Settings(silent=True, console="off"),
