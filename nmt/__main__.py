@@ -1,14 +1,12 @@
-"""The command `nmt`, which is `python -m nmt`: starts the programs, or lists them."""
+"""The command `nmt`, which is `python -m nmt`: starts the programs, or lists them and tries what works here."""
 
 import difflib
 import importlib
-import json
-import platform
 import sys
 
 from nmt import __version__
 from nmt.progress import say
-from nmt.provenance import DISTRIBUTION, git_commit, machine_description, package_version
+from nmt.provenance import DISTRIBUTION
 
 PROGRAMS = {
     "prepare": ("clean and encode a corpus", "nmt prepare data=wmt14_en_fr"),
@@ -23,7 +21,7 @@ SHELLS = ("bash", "zsh")
 
 
 def main() -> None:
-    word, *arguments = sys.argv[1:] or ["--help"]
+    word, *arguments = sys.argv[1:] or [""]
     if word in PROGRAMS and word != "completion":
         if not sys.flags.safe_path:  # as `python -m` does, for classes of the user's own
             sys.path[0] = ""
@@ -35,37 +33,26 @@ def main() -> None:
         print(completion(arguments[0]), end="")
     elif word in ("--version", "-V"):
         print(f"{DISTRIBUTION} {__version__}")
-    elif word in ("--help", "-h", "help"):
-        print(overview())
+    elif word in ("", "--help", "-h", "help"):
+        print(f"nmt {__version__}: neural machine translation with and without attention\n")
+        for name, (purpose, example) in PROGRAMS.items():
+            print(f"  {name:<12}{purpose:<34}{example}")
+        print("\nEach explains itself: nmt train --help. nmt train and python -m nmt.train are the same.")
+        if word:
+            print("nmt alone also tries what works here: text for a bug report.")
+        else:
+            from nmt.self_test import print_report
+
+            sys.exit(print_report())
     else:
-        say(f"error: {_meant(word)}")
+        near = difflib.get_close_matches(word.removeprefix("nmt."), PROGRAMS, n=1)
+        meant = f"{word}: name a program first: nmt {', '.join(PROGRAMS)}"
+        if word == "completion":
+            meant = f"for which shell? nmt completion {' or nmt completion '.join(SHELLS)}"
+        elif near:
+            meant = f"there is no program {word}; did you mean nmt {near[0]}?"
+        say(f"error: {meant}")
         sys.exit(2)
-
-
-def _meant(word: str) -> str:
-    near = difflib.get_close_matches(word.removeprefix("nmt."), PROGRAMS, n=1)
-    if word == "completion":
-        return f"for which shell? nmt completion {' or nmt completion '.join(SHELLS)}"
-    if near:
-        return f"there is no program {word}; did you mean nmt {near[0]}?"
-    return f"{word}: name a program first: nmt {', '.join(PROGRAMS)}"
-
-
-def overview() -> str:
-    """The programs, and the environment for a bug report."""
-    packages = ("torch", "sentencepiece", "sacrebleu", "hydra-core", "pydantic", "datasets", "numpy", "safetensors")
-    environment = {
-        "nmt": __version__,
-        "commit": git_commit(),
-        "python": platform.python_version(),
-        "system": platform.platform(),
-        "machine": machine_description(),
-        **{name: package_version(name) for name in packages},
-    }
-    lines = [f"nmt {__version__}: neural machine translation with and without attention", ""]
-    lines += [f"  {name:<12}{purpose:<34}{example}" for name, (purpose, example) in PROGRAMS.items()]
-    lines += ["", "Each explains itself: nmt train --help. nmt train and python -m nmt.train are the same.", ""]
-    return "\n".join([*lines, "For a bug report:", json.dumps(environment, indent=1)])
 
 
 if __name__ == "__main__":

@@ -25,10 +25,12 @@ from hydra.types import RunMode
 from omegaconf import DictConfig, OmegaConf
 from omegaconf.errors import ConfigAttributeError, ConfigKeyError, OmegaConfBaseException
 
+from nmt import __version__
 from nmt.cli_help import options_of, print_help
 from nmt.errors import ConfigError, Interrupted, ModelError, UserError
 from nmt.files import printable
 from nmt.progress import say
+from nmt.provenance import DISTRIBUTION
 from nmt.schema import Declared, check, conf_dir, declared_settings, is_text
 from nmt.settings import PROGRAMS
 from nmt.training_settings import TrainConfig
@@ -78,6 +80,9 @@ def _run_program(name: str, main: Callable[[Composed], None]) -> int:
     if isinstance(sys.stdout, io.TextIOWrapper):
         sys.stdout.reconfigure(errors="backslashreplace")  # a terminal of another encoding loses no table
     try:
+        if "--version" in sys.argv[1:]:
+            print(f"{DISTRIBUTION} {__version__}")
+            return 0
         options, flags = _parse_arguments(sys.argv[1:], name)
         config_dir = options.config_dir
         if options.help:

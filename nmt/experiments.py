@@ -137,7 +137,7 @@ def _keep_every(training: dict[str, Any]) -> int:
 
 def is_trained(planned: PlannedRun) -> bool:
     """Finished, with the same settings, budget and data; where in doubt no: nmt.train knows what is left to do."""
-    state = read_status(planned.run_dir)
+    state = str(read_status(planned.run_dir).get("state", ""))
     if not state:
         return False
     trust = [section["_target_"] for section in sections_in(planned.config)]  # the command names these classes

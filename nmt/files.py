@@ -40,10 +40,9 @@ def write_whole(path: Path, write: Callable[[Path], object]) -> None:
         _sync(temporary)  # or a power cut could leave the name without the content
         os.replace(temporary, path)
         _sync(path.parent)
-    except OSError as error:
-        raise UserError(f"cannot write {path}: {error.strerror or error}") from None
     except Exception as error:  # torch and safetensors have kinds of their own for a full disk
-        raise UserError(f"cannot write {path}: {' '.join(str(error).split())[:200]}") from None
+        reason = getattr(error, "strerror", None) or " ".join(str(error).split())[:200]
+        raise UserError(f"cannot write {path}: {reason}") from None
     finally:
         temporary.unlink(missing_ok=True)
 
@@ -106,11 +105,8 @@ def read_bounded(path: Path, limit: int = TEXT_LIMIT, errors: str = "strict") ->
     UserError where it is none; FileNotFoundError passes.
     """
     try:
-        status = path.stat()
-        if not stat.S_ISREG(status.st_mode):
+        if not stat.S_ISREG(path.stat().st_mode):
             raise UserError(f"{path} is not an ordinary file")
-        if status.st_size > limit:
-            raise UserError(f"{path} has {status.st_size:,} bytes; at most {limit:,} are read")
         with gzip.open(path) if path.suffix == ".gz" else path.open("rb") as file:
             content = file.read(limit + 1)
         if len(content) > limit:
@@ -118,12 +114,10 @@ def read_bounded(path: Path, limit: int = TEXT_LIMIT, errors: str = "strict") ->
         return content.decode("utf-8", errors)
     except FileNotFoundError:
         raise
-    except (EOFError, zlib.error) as error:
-        raise UserError(f"cannot read {path}: {error}") from None
     except UnicodeDecodeError as error:
         raise UserError(f"{path} is not UTF-8 (byte {error.start + 1})") from None
-    except OSError as error:
-        raise UserError(f"cannot read {path}: {error.strerror}") from None
+    except (OSError, EOFError, zlib.error) as error:
+        raise UserError(f"cannot read {path}: {getattr(error, 'strerror', None) or error}") from None
 
 
 def read_json(path: Path, limit: int = 1 << 24) -> dict[str, Any]:
@@ -138,46 +132,33 @@ def read_json(path: Path, limit: int = 1 << 24) -> dict[str, Any]:
 
 
 def read_yaml(path: Path, limit: int = 1 << 16) -> Any:
-    """A value from YAML of at most `limit` bytes. UserError where it is none; FileNotFoundError passes."""
+    """A value from YAML of at most `limit` bytes; UserError where it is none, FileNotFoundError passes.
+
+    There are no aliases in it and its depth is bounded: a small file cannot expand to a large value.
+    """
+    text, depth = read_bounded(path, limit), 0
     try:
-        return yaml.load(read_bounded(path, limit), Loader=_DataLoader)
+        for event in yaml.parse(text, Loader=yaml.SafeLoader):
+            depth += isinstance(event, yaml.CollectionStartEvent) - isinstance(event, yaml.CollectionEndEvent)
+            if isinstance(event, yaml.AliasEvent) or depth > YAML_DEPTH:
+                raise ValueError(f"aliases, and sections nested more than {YAML_DEPTH} deep, are not read")
+        return yaml.safe_load(text)
     except (yaml.YAMLError, ValueError, RecursionError) as error:
         raise UserError(f"cannot read {path}: {printable(' '.join(str(error).split()))}") from None
-
-
-class _DataLoader(yaml.SafeLoader):
-    """YAML without aliases and of bounded depth: a small file cannot expand to a large one."""
-
-    depth = 0
-
-    def compose_node(self, parent: yaml.Node | None, index: int) -> yaml.Node | None:
-        if self.check_event(yaml.AliasEvent):
-            raise yaml.YAMLError("aliases are not read")
-        self.depth += 1
-        if self.depth > YAML_DEPTH:
-            raise yaml.YAMLError(f"sections are nested more than {YAML_DEPTH} deep")
-        node = super().compose_node(parent, index)
-        self.depth -= 1
-        return node
 
 
 def strict_json(text: str, limit: int = 1 << 24) -> Any:
     """A value of JSON as this program writes it: no NaN, no infinity, no number that a float cannot hold."""
     if len(text) > limit:
         raise ValueError(f"over {limit:,} characters")
-    return json.loads(text, parse_constant=_finite, parse_float=_finite, parse_int=_integer)
+    return json.loads(text, parse_constant=_finite, parse_float=_finite, parse_int=_finite)
 
 
-def _finite(text: str) -> float:
-    if not math.isfinite(value := float(text)):
-        raise ValueError(f"{text} is no finite number")
-    return value
-
-
-def _integer(text: str) -> int:
-    if len(text) > 20:
-        raise ValueError(f"{text[:20]}... has too many digits")
-    return int(text)
+def _finite(text: str) -> float | int:
+    is_whole = text.lstrip("-").isdecimal()
+    if not math.isfinite(float(text)) or (is_whole and len(text) > 20):
+        raise ValueError(f"{text[:20]} is no finite number, or has too many digits")
+    return int(text) if is_whole else float(text)
 
 
 def visible(text: str) -> str:
@@ -192,10 +173,9 @@ def file_name(label: str) -> str:
 
 def file_names(labels: Sequence[str]) -> list[str]:
     """A name for each label, no two alike, also where file names ignore case."""
-    names: list[str] = []
+    names: dict[str, str] = {}  # by their lower case
     for label in labels:
         stem = file_name(label)
-        numbered = (f"{stem}-{n}" for n in count(2))
-        taken = {name.lower() for name in names}
-        names.append(next(name for name in chain([stem], numbered) if name.lower() not in taken))
-    return names
+        name = next(name for name in chain([stem], (f"{stem}-{n}" for n in count(2))) if name.lower() not in names)
+        names[name.lower()] = name
+    return list(names.values())

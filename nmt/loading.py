@@ -13,6 +13,7 @@ from nmt.errors import ConfigError, ModelError, UserError
 from nmt.files import printable
 from nmt.model_settings import ATTENTIONS, MODELS
 from nmt.progress import say
+from nmt.provenance import command_of
 from nmt.run import CONFIG, UNFINISHED, read_config, read_data_facts, read_status, sections_in
 from nmt.schema import about, check_arguments
 from nmt.training_settings import section_of_corpus
@@ -22,8 +23,6 @@ if TYPE_CHECKING:
 
     from nmt.decoding.translator import Translator
     from nmt.models.seq2seq import BottleneckSize, Seq2Seq
-
-SHAPE_VOCAB_SIZE = 8  # for a model of which only the shape matters
 
 
 @dataclass(frozen=True)
@@ -48,7 +47,9 @@ class Run:
         """Ready to translate; sources longer than `max_src_pieces` (by default the longest trained on) are split."""
         from nmt.decoding.translator import Translator
 
-        limit = max_src_pieces or longest_source(self.path, self.config)
+        limit = int(self.config["batching"]["max_pieces"])
+        longest = read_data_facts(self.path).get("longest_source")
+        limit = max_src_pieces or (longest if isinstance(longest, int) and 0 < longest <= limit else limit)
         return Translator(self.model.to(device).eval(), self.source_tokenizer, self.target_tokenizer, limit, device)
 
     def corpus(self, data_dir: Path = Path("data")) -> Corpus:
@@ -66,9 +67,16 @@ def load_run(path: str | Path, trust: Collection[str] = ()) -> Run:
     path = Path(path).expanduser()
     if not path.exists():
         raise UserError(
-            f"there is no checkpoint at {path}; train one, for example: python -m nmt.train experiment=bahdanau"
+            f"there is no checkpoint at {path}; train one, for example: {command_of('train')} experiment=bahdanau"
         )
-    weights = path if path.is_file() else _weights_file(path)
+    candidates = [path] if path.is_file() else [path / checkpoints.BEST, path / checkpoints.LAST]
+    weights = next((file for file in candidates if file.exists()), None)
+    if weights is None:
+        if not (path / CONFIG).exists():
+            raise UserError(f"{path} is not a run directory: it has no {CONFIG}")
+        if read_status(path).get("state", "") not in ("", *UNFINISHED):
+            raise UserError(f"{path} is kept without its weights, so only the evaluations in it can be used")
+        raise UserError(f"{path} has no weights yet; the training has not reached its first checkpoint")
     folder = weights.parent if (weights.parent / CONFIG).exists() else weights.parent.parent
     config = read_config(folder, trust)
     source, target = load_tokenizers(folder)
@@ -76,33 +84,13 @@ def load_run(path: str | Path, trust: Collection[str] = ()) -> Run:
     checkpoints.require_weights_of(weights, model_shape(config["model"], *sizes))
     model = build_model(config["model"], *sizes)
     checkpoints.load_weights(weights, model)
-    name, updates = printable(str(config.get("name") or folder.name)), checkpoints.update_of(weights)
+    name, updates = printable(str(config.get("name") or folder.name)), checkpoints.update_of(weights) or 0
     return Run(folder, name, int(config["seed"]), config, model.eval(), source, target, updates, weights)
-
-
-def _weights_file(folder: Path) -> Path:
-    from nmt.training import checkpoints
-
-    for name in (checkpoints.BEST, checkpoints.LAST):
-        if (folder / name).exists():
-            return folder / name
-    if (folder / CONFIG).exists():
-        if read_status(folder) not in ("", *UNFINISHED):
-            raise UserError(f"{folder} is kept without its weights, so only the evaluations in it can be used")
-        raise UserError(f"{folder} has no weights yet; the training has not reached its first checkpoint")
-    raise UserError(f"{folder} is not a run directory: it has no {CONFIG}")
 
 
 def load(path: str | Path, device: str = "auto", trust: Collection[str] = ()) -> "Translator":
     """`nmt.load("outputs/grammar/bahdanau").translate("the old dog sleeps")`."""
     return load_run(path, trust).translator(choose_device(device))
-
-
-def longest_source(folder: Path, config: dict[str, Any]) -> int:
-    """Source pieces of the longest sentence that the run was trained on; else the limit that its settings give."""
-    longest = read_data_facts(folder).get("longest_source")
-    limit = int(config["batching"]["max_pieces"])
-    return longest if isinstance(longest, int) and 0 < longest <= limit else limit
 
 
 def stored_corpus(folder: Path, config: dict[str, Any], data_dir: Path) -> Corpus:
@@ -127,9 +115,20 @@ def stored_corpus(folder: Path, config: dict[str, Any], data_dir: Path) -> Corpu
 
 
 def build_model(config: dict[str, Any], src_vocab_size: int, tgt_vocab_size: int) -> "Seq2Seq":
-    """The model of a config; ConfigError where a `_target_` is no model part."""
+    """The model of a config; ConfigError where a `_target_` is no model part, or its settings do not fit it."""
+    from torch import nn
+
     for section in sections_in(config):
-        _check_section(section)
+        name = section["_target_"]
+        try:
+            target = get_class(name)
+        except Exception as error:  # an import of the user's own module may raise anything
+            why = " ".join(str(error).split())
+            raise ConfigError(f"cannot find {name} ({why}); is its folder on PYTHONPATH or the current one?") from None
+        if not issubclass(target, nn.Module):
+            raise ConfigError(f"{name} is not a torch.nn.Module; only those can be part of a model")
+        if name not in MODELS | ATTENTIONS:
+            check_arguments(target, section, "model.")
     partial_model = instantiate(config)
     try:
         return partial_model(src_vocab_size=src_vocab_size, tgt_vocab_size=tgt_vocab_size, pad_id=PAD)
@@ -137,7 +136,7 @@ def build_model(config: dict[str, Any], src_vocab_size: int, tgt_vocab_size: int
         raise ConfigError(f"the model cannot be built: {error}; do model= and attention= go together?") from None
 
 
-def model_shape(config: dict[str, Any], src_vocab_size: int, tgt_vocab_size: int) -> "Seq2Seq":
+def model_shape(config: dict[str, Any], src_vocab_size: int = 300, tgt_vocab_size: int = 300) -> "Seq2Seq":
     """The model of a config without memory for its weights."""
     import torch
 
@@ -145,25 +144,9 @@ def model_shape(config: dict[str, Any], src_vocab_size: int, tgt_vocab_size: int
         return build_model(config, src_vocab_size, tgt_vocab_size)
 
 
-def _check_section(config: dict[str, Any]) -> None:
-    """ConfigError unless a section names a class of torch.nn.Module whose settings fit it."""
-    from torch import nn
-
-    name = config["_target_"]
-    try:
-        target = get_class(name)
-    except Exception as error:  # an import of the user's own module may raise anything
-        reason = " ".join(str(error).split())
-        raise ConfigError(f"cannot find {name} ({reason}); is its folder on PYTHONPATH or the current one?") from None
-    if not issubclass(target, nn.Module):
-        raise ConfigError(f"{name} is not a torch.nn.Module; only those can be part of a model")
-    if name not in MODELS | ATTENTIONS:
-        check_arguments(target, config, "model.")
-
-
 def bottleneck_size(config: dict[str, Any]) -> "BottleneckSize | None":
     """How many numbers of a source reach the decoder of a run with these settings, whatever its vocabulary."""
-    return model_shape(config["model"], SHAPE_VOCAB_SIZE, SHAPE_VOCAB_SIZE).bottleneck_size()
+    return model_shape(config["model"]).bottleneck_size()
 
 
 def count_parameters(model: "nn.Module") -> int:
@@ -192,11 +175,9 @@ def choose_device(name: str) -> str:
 
     backends = {"cuda": torch.cuda.is_available(), "mps": torch.backends.mps.is_available(), "cpu": True}
     available = [kind for kind, present in backends.items() if present]
-    if name == "auto":
-        return available[0]
-    if name.split(":")[0] not in available:
+    if name != "auto" and name.split(":")[0] not in available:
         raise ConfigError(f"device={name}: there is no such device here; there is: {', '.join(available)}")
-    return name
+    return available[0] if name == "auto" else name
 
 
 def choose_precision(name: str, device: str) -> str:

@@ -30,29 +30,31 @@ def provenance() -> dict[str, Any]:
     }
 
 
+def command_of(program: str) -> str:
+    """`nmt train` or `python -m nmt.train`, as this process was started."""
+    return f"nmt {program}" if _is_script() else f"python -m nmt.{program}"
+
+
+def _is_script() -> bool:
+    """The command nmt is a script that Python runs. sys.argv is rewritten by nmt/cli.py."""
+    return len(sys.orig_argv) > 1 and Path(sys.orig_argv[1]).stem == "nmt"
+
+
 def command_line() -> str:
     """`nmt train …` or `python -m nmt.train …` as it was typed; absolute paths are cut to their last part."""
-    typed = sys.orig_argv[1:]  # sys.argv is rewritten by nmt/cli.py
-    is_script = bool(typed) and Path(typed[0]).stem == "nmt"  # the command nmt is a script that Python runs
-    words = ["nmt", *typed[1:]] if is_script else ["python", *typed]
-    return printable(" ".join(_quote_argument(without_absolute_paths(argument)) for argument in words))
-
-
-def _quote_argument(argument: str) -> str:
-    return argument if "$NMT_DATA/" in argument else shlex.quote(argument)
+    words = ["nmt", *sys.orig_argv[2:]] if _is_script() else ["python", *sys.orig_argv[1:]]
+    relocated = map(without_absolute_paths, words)
+    return printable(" ".join(word if "$NMT_DATA/" in word else shlex.quote(word) for word in relocated))
 
 
 def without_absolute_paths(argument: str) -> str:
     """`key=/home/me/a.en` -> `key=a.en`, or `key=$NMT_DATA/a.en`, in lists too: it is read on other machines."""
-    parts = re.split(r"([=,\[\]])", argument)
-    return "".join(_relocate(part) if os.path.isabs(part) else part for part in parts)
-
-
-def _relocate(path: str) -> str:
-    data = os.environ.get("NMT_DATA")
-    if data and Path(path).is_relative_to(data):
-        return f"$NMT_DATA/{Path(path).relative_to(data).as_posix()}"
-    return Path(path).name
+    parts, data = re.split(r"([=,\[\]])", argument), os.environ.get("NMT_DATA")
+    for n, part in enumerate(parts):
+        if os.path.isabs(part):
+            is_known = data and Path(part).is_relative_to(data)
+            parts[n] = f"$NMT_DATA/{Path(part).relative_to(str(data)).as_posix()}" if is_known else Path(part).name
+    return "".join(parts)
 
 
 def git_commit() -> str:

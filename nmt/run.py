@@ -7,6 +7,7 @@ import json
 import os
 from collections.abc import Collection, Iterator
 from contextlib import contextmanager
+from itertools import count
 from pathlib import Path
 from typing import Any
 
@@ -25,26 +26,26 @@ UNFINISHED = ("running", "interrupted", "failed")  # states of status.json
 LONGEST_TEXT = 4096  # characters of a setting
 
 
-def check_resume(run_dir: Path, config: dict[str, Any]) -> bool:
-    """True where `run_dir` holds a run of these settings; ConfigError, nothing touched, where it holds another."""
+def check_resume(run_dir: Path, config: dict[str, Any]) -> dict[str, Any] | None:
+    """The stored settings of the run in `run_dir`; None where there is none yet, ConfigError where it is another's."""
     if not run_dir.exists():
-        return False
+        return None
     if not run_dir.is_dir():
         raise ConfigError(f"run_dir={run_dir} is a file; choose another run_dir")
     if not (run_dir / CONFIG).exists():
         names = {path.name for path in run_dir.iterdir()}
         if not all(name in (LOCK, *SMALL_FILES) or name.endswith(".tmp") for name in names):  # else: killed early
             raise ConfigError(f"run_dir={run_dir} is not empty and holds no run; choose another run_dir")
-        return False
+        return None
     trust = [section["_target_"] for section in sections_in(config)]  # the command itself names these classes
-    changed = changed_settings(read_config(run_dir, trust), portable_config(config))
-    if changed:
+    stored = read_config(run_dir, trust)
+    if changed := changed_settings(stored, portable_config(config)):
         listed = "; ".join(changed[:5]) + (f"; and {len(changed) - 5} more" if len(changed) > 5 else "")
+        free = next(name for name in (f"{run_dir}-{n}" for n in count(2)) if not os.path.lexists(name))
         raise ConfigError(
-            f"{run_dir} was started with other settings ({listed}); "
-            f"give those, or run_dir={_free_name(run_dir)} for a new run"
+            f"{run_dir} was started with other settings ({listed}); give those, or run_dir={free} for a new run"
         )
-    return True
+    return stored
 
 
 def changed_settings(
@@ -66,13 +67,6 @@ def changed_settings(
         elif before != now:
             changed.append(f"{prefix}{key}={shown(before)}, now {shown(now)}")
     return changed
-
-
-def _free_name(run_dir: Path) -> str:
-    number = 2
-    while os.path.lexists(f"{run_dir}-{number}"):
-        number += 1
-    return f"{run_dir}-{number}"
 
 
 @contextmanager
@@ -115,19 +109,12 @@ def portable_config(config: dict[str, Any]) -> dict[str, Any]:
             return {key: make_portable(item) for key, item in value.items()}
         if isinstance(value, list):
             return [make_portable(item) for item in value]
-        return _relative_path(value) if isinstance(value, str) and os.path.isabs(value) else value
+        return os.path.relpath(value) if isinstance(value, str) and os.path.isabs(value) else value
 
     declared = TrainConfig.model_fields
     return {
         key: make_portable(value) for key, value in config.items() if key not in declared or about(declared[key]).stored
     }
-
-
-def _relative_path(path: str) -> str:
-    try:
-        return os.path.relpath(path)
-    except ValueError:  # Windows: another drive
-        return Path(path).name
 
 
 def read_config(folder: Path, trust: Collection[str] = ()) -> dict[str, Any]:
@@ -142,7 +129,11 @@ def read_config(folder: Path, trust: Collection[str] = ()) -> dict[str, Any]:
         config = read_yaml(path)
         if not isinstance(config, dict):
             raise ValueError("it holds no settings")
-        _require_plain(config)
+        for text in (part for part in _parts_of(config) if isinstance(part, str)):
+            if "${" in text:
+                raise ValueError(f"{text[:60]}: interpolations are not read")
+            if CONTROLS.search(text) or len(text) > LONGEST_TEXT:
+                raise ValueError(f"{text[:60]}: a text with control characters, or of over {LONGEST_TEXT:,} characters")
         stored = check(StoredConfig, config)
     except FileNotFoundError:
         raise UserError(f"{folder} is not a run directory: it has no {CONFIG}") from None
@@ -150,8 +141,9 @@ def read_config(folder: Path, trust: Collection[str] = ()) -> dict[str, Any]:
         raise UserError(f"cannot read {path}: {printable(' '.join(str(error).split()))}") from None
     except ConfigError as error:
         raise UserError(f"{path}: {printable(str(error))}") from None
-    for name in own_classes(stored):
-        if not is_trusted(name, trust):
+    own = [part.target_class for part in _parts_of(stored) if isinstance(part, OwnComponent)]
+    for name in (*own, *(str(section["_target_"]) for section in sections_in(stored))):
+        if not any(name == trusted or name.startswith(f"{trusted}.") for trusted in trust):
             raise UserError(
                 f"{path} names the class {printable(name)}, which is not of this program, and would run its code; "
                 f"if you trust it: trust={printable(name.rsplit('.', 1)[0])}"
@@ -159,60 +151,21 @@ def read_config(folder: Path, trust: Collection[str] = ()) -> dict[str, Any]:
     return config
 
 
-def _require_plain(value: Any) -> None:
-    """ValueError for an interpolation, a control character or an endless text anywhere in a stored configuration."""
+def _parts_of(value: Any) -> Iterator[Any]:
+    """A value and all that is in it: settings, plain values, keys."""
+    yield value
+    if isinstance(value, Settings):
+        value = {**vars(value), **(value.model_extra or {})}
     if isinstance(value, dict):
-        for part in (*value.keys(), *value.values()):
-            _require_plain(part)
-    elif isinstance(value, list):
-        for part in value:
-            _require_plain(part)
-    elif isinstance(value, str):
-        if "${" in value:
-            raise ValueError(f"{value[:60]}: interpolations are not read")
-        if CONTROLS.search(value) or len(value) > LONGEST_TEXT:
-            raise ValueError(f"{value[:60]}: a text with control characters, or of over {LONGEST_TEXT:,} characters")
-
-
-def own_classes(settings: Settings) -> Iterator[str]:
-    """The classes named in settings that are not declared in this program."""
-    if isinstance(settings, OwnComponent):
-        yield settings.target_class
-    for value in (*vars(settings).values(), *(settings.model_extra or {}).values()):
-        for part in value.values() if isinstance(value, dict) else [value]:
-            if isinstance(part, Settings):
-                yield from own_classes(part)
-    for section in sections_in(settings.model_extra or {}):
-        yield str(section["_target_"])
-
-
-def sections_in(value: Any) -> Iterator[dict[str, Any]]:
-    """The sections within plain values that name a class."""
-    if isinstance(value, dict):
-        if "_target_" in value:
-            yield value
-        value = list(value.values())
+        value = [*value, *value.values()]
     if isinstance(value, list):
         for part in value:
-            yield from sections_in(part)
+            yield from _parts_of(part)
 
 
-def is_trusted(name: str, trust: Collection[str]) -> bool:
-    """Whether a class, or a module or package that holds it, is named."""
-    return any(name == trusted or name.startswith(f"{trusted}.") for trusted in trust)
-
-
-def is_whole(path: Path) -> bool:
-    """Whether one of SMALL_FILES can be read; what it says is checked elsewhere."""
-    try:
-        if path.name == CONFIG:
-            return isinstance(read_yaml(path), dict)
-        if path.name == DATA:
-            return bool(read_json(path))
-        Tokenizer.from_file(path, normalises=False)
-        return True
-    except (UserError, OSError):
-        return False
+def sections_in(value: Any) -> list[dict[str, Any]]:
+    """The sections of plain values, or of settings of a user's own class, that name a class."""
+    return [part for part in _parts_of(value) if isinstance(part, dict) and "_target_" in part]
 
 
 def read_data_facts(run_dir: Path) -> dict[str, Any]:
@@ -223,9 +176,9 @@ def read_data_facts(run_dir: Path) -> dict[str, Any]:
         return {}
 
 
-def read_status(run_dir: Path) -> str:
-    """The training's state in status.json; empty where there is none."""
+def read_status(run_dir: Path) -> dict[str, Any]:
+    """status.json of a training; empty where there is none that can be read."""
     try:
-        return str(read_json(run_dir / STATUS)["state"])
-    except (OSError, UserError, KeyError):
-        return ""
+        return read_json(run_dir / STATUS)
+    except (OSError, UserError):
+        return {}

@@ -79,8 +79,6 @@ SINGLE_CORPORA: dict[str, type[Component]] = {
     "nmt.data.text.TextCorpus": TextSettings,
     "nmt.data.hub.HubCorpus": HubSettings,
 }
-
-
 PARTS = {name: optional(declared) for name, declared in SINGLE_CORPORA.items()}
 
 
@@ -284,8 +282,7 @@ class TrainConfig(PreparationConfig):
     schedule: one_of(SCHEDULES) = setting("schedule of the learning rate", fair=True)  # type: ignore[valid-type]
     tracker: one_of(TRACKERS) = setting("tracker=none, wandb, tensorboard", resume=True)  # type: ignore[valid-type]
     seed: Seed = setting("of initial weights, dropout and batches")
-    run_dir: str | None = setting(
-        "null: outputs/<data>/<experiment>[-seed<N>]", default=None, path=True, stored=False)
+    run_dir: str | None = setting("null: outputs/<data>/<experiment>[-seed<N>]", default=None, path=True, stored=False)
     init_from: str | None = setting("a run whose weights and pieces to start from (fine-tuning)", path=True)
     trust: Texts | None = setting(
         "modules or classes of your own that init_from may name; their code is run", default=None, stored=False)

@@ -14,6 +14,7 @@ import pytest
 
 from nmt.__main__ import PROGRAMS, SHELLS, main
 from nmt.cli_help import completion, print_help
+from nmt.self_test import SYSTEMS, environment, print_report
 from nmt.settings import PROGRAMS as DECLARED
 from tests.conftest import program_environment
 
@@ -40,16 +41,65 @@ def test_every_program_is_listed() -> None:
     assert set(PROGRAMS) == {*DECLARED, "completion"}
 
 
-def test_alone_it_lists_the_programs_and_the_environment(command: Run, run_program: Run) -> None:
-    alone = command()
-    assert alone.returncode == 0
-    assert all(f"  {name} " in alone.stdout for name in PROGRAMS)
-    assert '"torch":' in alone.stdout
-    assert run_program("").stdout == alone.stdout == command("--help").stdout
+def test_help_lists_the_programs(command: Run, run_program: Run) -> None:
+    shown = command("--help")
+    assert shown.returncode == 0
+    assert all(f"  {name} " in shown.stdout for name in PROGRAMS)
+    assert run_program("", "--help").stdout == shown.stdout
 
 
-def test_its_version_names_the_distribution(command: Run) -> None:
-    assert re.fullmatch(r"nmt-attention \d+\.\d+\.\d+\n", command("--version").stdout)
+@pytest.mark.slow
+def test_alone_it_lists_the_programs_the_environment_and_what_works_here(command: Run, run_program: Run) -> None:
+    alone = run_program("")
+    assert alone.returncode == 0, alone.stderr
+    assert alone.stdout.startswith(command("--help").stdout.rsplit("\n", 2)[0])
+    shown = dict(re.findall(r"(?m)^  (\w+) +(.*)$", alone.stdout.split("For a bug report:")[1]))
+    assert set(shown) == {
+        "nmt",
+        "python",
+        "packages",
+        "machine",
+        "device",
+        "precision",
+        "attention",
+        "folder",
+        *SYSTEMS,
+    }
+    assert all(shown[name].startswith("ok: ") for name in SYSTEMS)
+
+
+def test_the_environment_names_versions_device_precision_and_free_space() -> None:
+    facts = list(environment())
+    text = dict(facts)
+    assert re.search(r"torch \d.*, hydra-core \d", text["packages"])
+    assert "threads" in text["device"]
+    assert text["precision"].startswith("fp32")
+    assert text["attention"]
+    assert [re.sub(r"[\d.]+", "N", fact) for name, fact in facts if name == "folder"] == [
+        "here: writable, N GiB free", "temporary: writable, N GiB free",
+    ]  # fmt: skip
+
+
+def test_a_system_that_does_not_learn_is_said_and_gives_exit_code_1(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def broken(experiment: str) -> tuple[float, float, int]:
+        if experiment == "luong":
+            raise RuntimeError("no kernel")
+        return 3.0, 0.1, 16
+
+    monkeypatch.setattr("nmt.self_test._learn", broken)
+    assert print_report() == 1
+    assert re.findall(r"(?m)^  (\w+) +(ok|FAILED): (.{9})", capsys.readouterr().out) == [
+        ("rnn", "ok", "nll 3.00 "), ("bahdanau", "ok", "nll 3.00 "), ("luong", "FAILED", "RuntimeEr"),
+        ("transformer", "ok", "nll 3.00 "),
+    ]  # fmt: skip
+
+
+def test_its_version_names_the_distribution(command: Run, run_program: Run) -> None:
+    version = command("--version").stdout
+    assert re.fullmatch(r"nmt-attention \d+\.\d+\.\d+\n", version)
+    assert command("train", "--version").stdout == run_program("translate", "--version").stdout == version
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,7 @@ from omegaconf import OmegaConf
 
 from nmt.cli import conf_dir
 from nmt.loading import build_model
-from nmt.provenance import without_absolute_paths
+from nmt.provenance import command_line, command_of, without_absolute_paths
 from nmt.run import changed_settings, read_config
 
 REFERENCE = Path(__file__).resolve().parent.parent / "outputs" / "reference" / "grammar"
@@ -38,6 +38,21 @@ def test_a_reference_runs_model_and_training_are_those_of_the_same_command_today
 def test_absolute_paths_keep_their_last_part(monkeypatch: pytest.MonkeyPatch, typed: str, recorded: str) -> None:
     monkeypatch.setenv("NMT_DATA", "/data")
     assert without_absolute_paths(typed) == recorded
+
+
+@pytest.mark.parametrize(
+    ("typed", "recorded", "next_command"),
+    [
+        (["python", "/env/bin/nmt", "train", "seed=2"], "nmt train seed=2", "nmt evaluate"),
+        (["python", "-m", "nmt.train", "seed=2"], "python -m nmt.train seed=2", "python -m nmt.evaluate"),
+    ],
+)
+def test_hints_and_records_name_the_command_as_it_was_started(
+    monkeypatch: pytest.MonkeyPatch, typed: list[str], recorded: str, next_command: str
+) -> None:
+    monkeypatch.setattr("sys.orig_argv", typed)
+    assert command_line() == recorded
+    assert command_of("evaluate") == next_command
 
 
 @pytest.mark.parametrize("config", sorted(REFERENCE.parent.glob("*/*/config.yaml")), ids=lambda path: path.parent.name)

@@ -5,6 +5,8 @@ import sys
 from pathlib import Path
 
 import pytest
+from hydra.errors import InstantiationException
+from hydra.utils import instantiate
 
 import nmt.loading
 from nmt.cli import program
@@ -20,6 +22,14 @@ PARENT = (
     "schedule=linear",
     "schedule.warmup_updates=1",
 )
+
+
+@pytest.mark.parametrize("target", ["os.system", "logging.os.system", "nmt.files.os.system"])
+def test_hydra_itself_refuses_what_would_run_a_command(target: str, tmp_path: Path) -> None:
+    """The second fence, in force from the lower bound in pyproject.toml on."""
+    with pytest.raises(InstantiationException, match="blocklisted"):
+        instantiate({"_target_": target, "_args_": [f"touch {tmp_path}/canary"]})
+    assert not list(tmp_path.iterdir())
 
 
 @pytest.fixture

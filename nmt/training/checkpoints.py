@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-import json
 import os
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from zipfile import ZipFile
+
+from safetensors import SafetensorError, safe_open
 
 from nmt.errors import UserError
 from nmt.files import printable, write_whole
@@ -17,29 +19,36 @@ if TYPE_CHECKING:
     from torch import nn
 
 RESUME, PREVIOUS = "resume.pt", "resume.previous.pt"
-WEIGHT_TYPES, HEADER_LIMIT = ("F32", "BF16", "F16"), 1 << 24
-AVERAGED_FOLDER, KEPT_FOLDER, KEPT_PREFIX, SUFFIX = "checkpoints", "kept", "update-", ".safetensors"
-LAST, BEST, AVERAGED = "last.safetensors", "best.safetensors", "averaged.safetensors"
+LAST, BEST, AVERAGED, SUFFIX = "last.safetensors", "best.safetensors", "averaged.safetensors", ".safetensors"
+AVERAGED_FOLDER, KEPT_FOLDER, KEPT_PREFIX = "checkpoints", "kept", "update-"
+WEIGHT_TYPES = ("F32", "BF16", "F16")
 
 
 def save_weights(path: Path, model: nn.Module, update: int) -> None:
     """Weights alone, tied ones once, with the update they are from."""
     from safetensors.torch import save_model
 
+    path.parent.mkdir(exist_ok=True)
     write_whole(path, lambda to: save_model(model, str(to), metadata={"update": str(update)}))
+
+
+@contextmanager
+def _readable(path: Path) -> Iterator[None]:
+    """UserError where the file is missing, damaged or of another model."""
+    try:
+        yield
+    except FileNotFoundError:
+        raise UserError(f"there are no weights at {path}; the training has not saved any yet") from None
+    except (RuntimeError, SafetensorError, OSError) as error:
+        raise UserError(f"cannot load {path}: {printable(' '.join(str(error).split())[:300])}") from None
 
 
 def load_weights(path: Path, model: nn.Module) -> None:
     """UserError where the file is missing, damaged or of another model."""
-    from safetensors import SafetensorError
     from safetensors.torch import load_model
 
-    try:
+    with _readable(path):
         load_model(model, str(path))
-    except FileNotFoundError:
-        raise UserError(f"there are no weights at {path}; the training has not saved any yet") from None
-    except (RuntimeError, SafetensorError, OSError) as error:
-        raise UserError(f"cannot load {path}: {' '.join(str(error).split())[:300]}") from None
 
 
 def require_weights_of(path: Path, model: nn.Module) -> None:
@@ -47,7 +56,9 @@ def require_weights_of(path: Path, model: nn.Module) -> None:
 
     Names that share one parameter (tied embeddings) may stand once.
     """
-    header = _read_header(path)
+    with _readable(path), safe_open(str(path), framework="np") as file:
+        slices = {name: file.get_slice(name) for name in file.keys()}
+        header = {name: (slice.get_shape(), slice.get_dtype()) for name, slice in slices.items()}
     tied: dict[int, list[str]] = {}
     for name, tensor in (*model.named_parameters(remove_duplicate=False), *model.named_buffers()):
         tied.setdefault(id(tensor), []).append(name)
@@ -57,50 +68,31 @@ def require_weights_of(path: Path, model: nn.Module) -> None:
     if missing or extra:
         what = f"{missing[0]} is missing" if missing else f"{printable(extra[0])} is not of this model"
         raise UserError(f"{path} holds the weights of another model: {what}")
-    for name, entry in header.items():
-        if entry.get("shape") != shapes[name]:
-            shape = printable(str(entry.get("shape")))
+    for name, (shape, dtype) in header.items():
+        if shape != shapes[name]:
             raise UserError(f"{path}: {name} has the shape {shape}, not {shapes[name]}: the weights of another model")
-        if entry.get("dtype") not in WEIGHT_TYPES:
-            raise UserError(f"{path}: {name} is stored as {printable(str(entry.get('dtype')))}, not F32, BF16 or F16")
+        if dtype not in WEIGHT_TYPES:
+            raise UserError(f"{path}: {name} is stored as {dtype}, not F32, BF16 or F16")
 
 
-def _read_header(path: Path) -> dict[str, dict[str, Any]]:
-    """Name -> shape and type of each tensor in a safetensors file (a length of 8 bytes, then JSON)."""
+def update_of(path: Path) -> int | None:
+    """The update at which the weights were saved; None where there are none, or they cannot be read."""
     try:
-        with path.open("rb") as file:
-            length = int.from_bytes(file.read(8), "little")
-            if length > HEADER_LIMIT:
-                raise ValueError("its header is too long")
-            header = json.loads(file.read(length))
-        header.pop("__metadata__", None)
-        if not all(isinstance(entry, dict) for entry in header.values()):
-            raise ValueError("its header lists no tensors")
-        return header
-    except FileNotFoundError:
-        raise UserError(f"there are no weights at {path}; the training has not saved any yet") from None
-    except (OSError, ValueError, AttributeError, RecursionError) as error:
-        raise UserError(f"{path} is no safetensors file: {printable(' '.join(str(error).split()))}") from None
-
-
-def update_of(path: Path) -> int:
-    """The update at which the weights were saved."""
-    from safetensors import safe_open
-
-    with safe_open(str(path), framework="pt") as file:
-        update = (file.metadata() or {}).get("update", "0")
+        with safe_open(str(path), framework="np") as file:
+            update = (file.metadata() or {}).get("update", "0")
+    except (OSError, SafetensorError):
+        return None
     return int(update) if update.isdecimal() and len(update) < 16 else 0
 
 
-def averaged_files(run_dir: Path, updates: Sequence[int]) -> list[Path]:
-    """The weights of the last validations, of which averaged.safetensors is the mean."""
-    return [run_dir / AVERAGED_FOLDER / f"{update}{SUFFIX}" for update in updates]
+def averaged_file(run_dir: Path, update: int) -> Path:
+    """The weights of one of the last validations, of which averaged.safetensors is the mean."""
+    return run_dir / AVERAGED_FOLDER / f"{update}{SUFFIX}"
 
 
 def average(paths: Sequence[Path], to: Path) -> None:
     """The mean of several weights files (arXiv:1706.03762, section 6.1)."""
     import torch
-    from safetensors import SafetensorError
     from safetensors.torch import load_file, save_file
 
     try:
@@ -109,8 +101,8 @@ def average(paths: Sequence[Path], to: Path) -> None:
     except (OSError, SafetensorError, KeyError, RuntimeError) as error:
         names = ", ".join(path.name for path in paths)
         raise UserError(f"{paths[0].parent} cannot be averaged ({names}): {' '.join(str(error).split())}") from None
-    update = str(update_of(paths[-1]))
-    write_whole(to, lambda temporary: save_file(mean, str(temporary), metadata={"update": update}))
+    metadata = {"update": str(update_of(paths[-1]))}
+    write_whole(to, lambda temporary: save_file(mean, str(temporary), metadata=metadata))
 
 
 def save_resume(run_dir: Path, state: dict[str, Any]) -> None:
@@ -132,20 +124,18 @@ def load_resume(run_dir: Path) -> dict[str, Any] | None:
     import torch
 
     reasons = []
-    for path in (run_dir / RESUME, run_dir / PREVIOUS):
-        if not path.exists():
-            continue
+    for path in (path for path in (run_dir / RESUME, run_dir / PREVIOUS) if path.exists()):
         try:
             with ZipFile(path) as archive:  # what torch.save writes is not compressed, and as large as it will be
                 if sum(entry.file_size for entry in archive.infolist()) > path.stat().st_size:
                     raise UserError("compressed")
             state = torch.load(path, map_location="cpu", weights_only=True)
-            state["progress"]["update"]  # of this program
+            update = state["progress"]["update"]  # it is of this program
         except Exception as error:  # torch raises several unrelated kinds for a damaged file
             reasons.append(f"{path.name}: {type(error).__name__}")
             continue
         if reasons:
-            say(f"note: {', '.join(reasons)}: resuming from {path.name}, update {state['progress']['update']}")
+            say(f"note: {', '.join(reasons)}: resuming from {path.name}, update {update}")
         return state
     if reasons:
         raise UserError(f"cannot read {run_dir / RESUME} ({', '.join(reasons)}); remove it to start this run again")

@@ -25,12 +25,7 @@ def inverse_sqrt(warmup_updates: int = 4000, total_updates: int | None = None) -
 
 def linear(warmup_updates: int = 0, total_updates: int | None = None) -> Schedule:
     """Warm-up, then a straight line that reaches 0 one update after the last. Needs a budget in updates or epochs."""
-    if total_updates is None:
-        raise ConfigError(
-            "schedule=linear needs an end: give training.max_updates or training.max_epochs, "
-            "or use schedule=inverse_sqrt"
-        )
-    end = max(total_updates, warmup_updates) + 1
+    end = max(_require_end(total_updates, "linear", "inverse_sqrt"), warmup_updates) + 1
     slope = max(1, end - max(1, warmup_updates))
     return lambda update: min(_warmup_factor(update, warmup_updates), max(0.0, (end - update) / slope))
 
@@ -42,11 +37,7 @@ def halving(
 
     arXiv:1409.3215, section 3.4; arXiv:1508.04025, section 4.1. Needs a budget in updates or epochs.
     """
-    if total_updates is None:
-        raise ConfigError(
-            "schedule=halving needs an end: give training.max_updates or training.max_epochs, or use schedule=constant"
-        )
-    length = max(1, total_updates - warmup_updates)
+    length = max(1, _require_end(total_updates, "halving", "constant") - warmup_updates)
     steady_updates = steady * length
     stage = (length - steady_updates) / halvings
 
@@ -56,3 +47,11 @@ def halving(
         return min(_warmup_factor(update, warmup_updates), 0.5**halvings_done)
 
     return rate
+
+
+def _require_end(total_updates: int | None, name: str, other: str) -> int:
+    if total_updates is None:
+        raise ConfigError(
+            f"schedule={name} needs an end: give training.max_updates or training.max_epochs, or use schedule={other}"
+        )
+    return total_updates

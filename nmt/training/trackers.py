@@ -7,34 +7,25 @@ import re
 import secrets
 import sys
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 from nmt.errors import UserError
-from nmt.files import LONGEST_LINE, read_bounded, strict_json, write_whole
+from nmt.files import LONGEST_LINE, read_bounded, strict_json, write_text
 
 
-class Tracker(Protocol):
-    """Opened once the run directory exists, also when a run is resumed."""
+class Tracker:
+    """Opened once the run directory exists, also when a run is resumed. Does nothing by itself."""
 
     def open(self, run_dir: Path, name: str, config: dict[str, Any]) -> None: ...
     def log(self, update: int, metrics: dict[str, float]) -> None: ...
     def close(self, exit_code: int) -> None: ...
 
 
-class NoTracker:
+class NoTracker(Tracker):
     """Only metrics.jsonl."""
 
-    def open(self, run_dir: Path, name: str, config: dict[str, Any]) -> None:
-        pass
 
-    def log(self, update: int, metrics: dict[str, float]) -> None:
-        pass
-
-    def close(self, exit_code: int) -> None:
-        pass
-
-
-class WandbTracker:
+class WandbTracker(Tracker):
     """Weights & Biases; offline where there is no account, so that it never prompts and never blocks."""
 
     def __init__(self, project: str = "nmt") -> None:
@@ -47,28 +38,28 @@ class WandbTracker:
             raise UserError(
                 f"tracker=wandb: wandb cannot be imported ({error}); pip install wandb, or leave tracker=wandb away"
             ) from None
-        self._wandb = wandb
-        self._mode: Any = os.environ.get("WANDB_MODE")
-        if not self._mode and not wandb.login(prompt=False, verify=False):
-            self._mode = os.environ["WANDB_MODE"] = "offline"
+        self._wandb: Any = wandb
+        if not os.environ.get("WANDB_MODE") and not wandb.login(prompt=False, verify=False):
+            os.environ["WANDB_MODE"] = "offline"
             print(
                 "wandb: no account found, so the run is kept offline (wandb login puts later runs online; "
                 "wandb sync sends this one)",
                 file=sys.stderr,
             )
-        self._run: Any = None
 
     def open(self, run_dir: Path, name: str, config: dict[str, Any]) -> None:
         id_file = run_dir / "wandb-id.txt"  # the same id at a resume, so that both parts are one run
-        if not id_file.exists() or not re.fullmatch(r"[\w-]{1,64}", read_bounded(id_file, errors="replace").strip()):
-            id_file.write_text(secrets.token_hex(4), encoding="utf-8")
+        run_id = read_bounded(id_file, errors="replace").strip() if id_file.exists() else ""
+        if not re.fullmatch(r"[\w-]{1,64}", run_id):
+            run_id = secrets.token_hex(4)
+            write_text(id_file, run_id)
         self._run = self._wandb.init(
             project=self._project,
             name=name,
-            id=id_file.read_text(encoding="utf-8").strip(),
+            id=run_id,
             resume="allow",
             dir=str(run_dir),
-            mode=self._mode,
+            mode=os.environ.get("WANDB_MODE"),  # wandb itself has read it before it was set here
             config=config,
             reinit="finish_previous",
             settings=self._wandb.Settings(silent=True, console="off"),
@@ -78,11 +69,10 @@ class WandbTracker:
         self._run.log(metrics, step=update)
 
     def close(self, exit_code: int) -> None:
-        if self._run is not None:
-            self._run.finish(exit_code=exit_code)
+        self._run.finish(exit_code=exit_code)
 
 
-class TensorboardTracker:
+class TensorboardTracker(Tracker):
     """Event files in RUN/tensorboard."""
 
     def __init__(self) -> None:
@@ -91,7 +81,6 @@ class TensorboardTracker:
         except ImportError:
             raise UserError("tracker=tensorboard needs the package: pip install tensorboard") from None
         self._make = SummaryWriter
-        self._writer: Any = None
 
     def open(self, run_dir: Path, name: str, config: dict[str, Any]) -> None:
         self._writer = self._make(str(run_dir / "tensorboard"))
@@ -101,8 +90,7 @@ class TensorboardTracker:
             self._writer.add_scalar(key, value, update)
 
     def close(self, exit_code: int) -> None:
-        if self._writer is not None:
-            self._writer.close()
+        self._writer.close()
 
 
 class JsonLines:
@@ -122,7 +110,7 @@ class JsonLines:
                 continue
             if update < resumed_at or (update == resumed_at and not repeated):
                 kept.append(line + "\n")
-        write_whole(path, lambda to: to.write_text("".join(kept), encoding="utf-8"))
+        write_text(path, "".join(kept))
         self._file = path.open("a", encoding="utf-8")
 
     def log(self, update: int, metrics: dict[str, float]) -> None:

@@ -97,7 +97,6 @@ def train(run_dir: Path, stop_at: int | None = None, validations: list[Metrics] 
         lambda: next(results, {}),
         lines,
         NoTracker(),
-        lambda *_: None,
         Stop(progress, stop_at),
         {},
     )
