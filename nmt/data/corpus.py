@@ -1,6 +1,6 @@
 """Interface of all corpora: pairs of sentences by split, languages, provenance; and subsets of their pairs."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass
 from itertools import chain, compress, islice
 from typing import Any, ClassVar, NamedTuple, Protocol
@@ -28,6 +28,11 @@ class TestSet:
     sources: list[str]
     references: list[list[str]]
     alignments: list[Alignment] | None = None
+
+    @classmethod
+    def of(cls, pairs: Sequence[Pair], alignments: list[Alignment] | None = None) -> "TestSet":
+        """The set "test" of pairs, with their targets as the one reference."""
+        return cls("test", [pair.source for pair in pairs], [[pair.target for pair in pairs]], alignments)
 
 
 class CorpusPart(NamedTuple):

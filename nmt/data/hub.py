@@ -86,9 +86,7 @@ class HubCorpus(Corpus):
 
     def test_sets(self) -> dict[str, TestSet]:
         pairs = list(self._read("test_split"))
-        if not pairs:
-            return {}
-        return {"test": TestSet("test", [pair.source for pair in pairs], [[pair.target for pair in pairs]])}
+        return {"test": TestSet.of(pairs)} if pairs else {}
 
     def provenance(self) -> dict[str, Any]:
         """The dataset by name and, from the hub, by commit; fetched and converted for its sizes where it is not yet."""
@@ -329,18 +327,17 @@ def _local_request(local: Path, path: str, name: str | None) -> dict[str, Any]:
         return {"path": local.parent.as_posix(), "data_files": {"train": [local.name]}}
     if card := _configurations(local):
         return _request_by_card(local, path, name, card)
-    request = {"path": local.as_posix()}
-    visible = sorted(sub for sub in local.iterdir() if sub.is_dir() and not sub.name.startswith((".", "__")))
-    folders = [sub.name for sub in visible if any(map(_is_data, sub.rglob("*")))]
     has_files = any(map(_is_data, local.iterdir()))
+    folders = sorted(sub.name for sub in local.iterdir() if sub.is_dir() and not sub.name.startswith((".", "__")))
+    folders = [folder for folder in folders if any(map(_is_data, (local / folder).rglob("*")))]
     if not folders and not has_files:
         raise UserError(f"{path} holds no data: no parquet, jsonl or csv file")
     if name in folders and not has_files:
-        return {**request, "data_dir": name}
+        return {"path": local.as_posix(), "data_dir": name}
     is_one = has_files or len(folders) == 1 or any(map(_SPLIT_FOLDER.match, folders))
-    if name == local.name or (name is None and is_one):
-        return request
-    raise _unknown_configuration(path, name, () if has_files else folders)
+    if name != local.name and (name or not is_one):
+        raise _unknown_configuration(path, name, () if has_files else folders)
+    return {"path": local.as_posix()}
 
 
 def _configurations(folder: Path) -> Any:

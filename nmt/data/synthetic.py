@@ -51,8 +51,7 @@ class GeneratedCorpus(Corpus):
     def test_sets(self) -> dict[str, TestSet]:
         """The one test set, with gold alignments."""
         pairs = self._held_out[1]
-        references = [[pair.target for pair in pairs]]
-        return {"test": TestSet("test", [p.source for p in pairs], references, [p.alignment for p in pairs])}
+        return {"test": TestSet.of(pairs, [pair.alignment for pair in pairs])}
 
     def expected_pairs(self) -> int:
         return self.sizes["train_pairs"]

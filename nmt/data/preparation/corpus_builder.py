@@ -20,7 +20,6 @@ from nmt.data.preparation.blocks import Block, CorpusBlocks, Stage
 from nmt.data.preparation.encoding import (
     EXAMPLES,
     EncodedBlock,
-    Tally,
     TokenizerPair,
     encode_block,
     id_type,
@@ -36,17 +35,8 @@ from nmt.progress import say
 from nmt.training_settings import CleaningSettings, TokenizerSettings
 
 CARD_JSON, CARD_PAGE, VALID = "card.json", "card.md", "valid.json"
+SIDES = ("src", "tgt")
 WORK = "work"  # what a complete folder does not need
-
-
-@dataclass(frozen=True)
-class PreparationSettings:
-    """How text becomes ids. `max_pieces` bounds a side; `workers` processes do it."""
-
-    tokenizer: TokenizerSettings
-    cleaning: CleaningSettings
-    max_pieces: int
-    workers: int = 1
 
 
 @dataclass(frozen=True)
@@ -57,32 +47,34 @@ class CorpusBuilder:
     """
 
     corpus: Corpus
-    settings: PreparationSettings
     valid: list[Pair]
     test_sets: Mapping[str, TestSet]  # like the validation text, kept with the ids, and out of training
+    tokenizer: TokenizerSettings
+    cleaning: CleaningSettings
+    max_pieces: int  # on a side
+    workers: int = 1  # processes
 
     def run(self, folder: Path, tokenizers: TokenizerPair | None) -> dict[str, Any]:
         """All of it; returns facts about the text. `tokenizers` are used instead of learning new ones."""
-        cleaning, max_pieces, workers = self.settings.cleaning, self.settings.max_pieces, self.settings.workers
         parts = self.corpus.parts()
         blocks = CorpusBlocks(parts)
-        held_out = HeldOutIndex.of(self.valid, self.test_sets, cleaning.one_side_words)
+        held_out = HeldOutIndex.of(self.valid, self.test_sets, self.cleaning.one_side_words)
         languages = (self.corpus.source_language, self.corpus.target_language)
-        pair_filter = PairFilter(cleaning, *languages, max_pieces, held_out)
+        pair_filter = PairFilter(self.cleaning, *languages, self.max_pieces, held_out)
         filtering = Stage(folder / WORK / "filtered", partial(_filter_block, pair_filter), FilteredBlock)
-        filtering.run(blocks, "reading and cleaning pairs", self.corpus.expected_pairs(), workers)
-        verdicts, held_out_counts, digest = _join_verdicts(filtering, cleaning.duplicates)
-        require_pairs_left(np.bincount(verdicts, minlength=len(Verdict)).tolist(), max_pieces)
+        filtering.run(blocks, "reading and cleaning pairs", self.corpus.expected_pairs(), self.workers)
+        verdicts, held_out_counts, digest = _join_verdicts(filtering, self.cleaning.duplicates)
+        require_pairs_left(np.bincount(verdicts, minlength=len(Verdict)).tolist(), self.max_pieces)
 
         source, target, comparison = self._tokenizers(folder, blocks, verdicts, tokenizers)
-        encode = partial(encode_block, source, target, max_pieces)
+        encode = partial(encode_block, source, target, self.max_pieces)
         encoding = Stage(folder / WORK / "encoded", encode, EncodedBlock)
         with_verdicts = (
             block._replace(verdicts=verdicts[block.first : block.first + len(block.sources)]) for block in blocks
         )
-        encoding.run(with_verdicts, "encoding pairs", len(verdicts), workers)
-        counts, by_part, encoded = _write_ids(folder, encoding.results(), len(parts), id_type(source, target))
-        require_pairs_left(counts, max_pieces)
+        encoding.run(with_verdicts, "encoding pairs", len(verdicts), self.workers)
+        counts, by_part, encoded = _write_ids(folder, encoding.results(), len(parts))
+        require_pairs_left(counts, self.max_pieces)
 
         dropped = {verdict.reason: counts[verdict] for verdict in Verdict if verdict and counts[verdict]}
         facts = {
@@ -102,7 +94,7 @@ class CorpusBuilder:
             "target_vocab": target.vocab_size,
             "ids": id_type(source, target),
         }
-        card = data_card.make_data_card(facts, cleaning, held_out_counts, encoded, comparison)
+        card = data_card.make_data_card(facts, self.cleaning, held_out_counts, encoded, comparison)
         for line in data_card.losses(card):
             say(f"note: {line}")
         write_text(folder / CARD_JSON, json.dumps(card, indent=1, ensure_ascii=False, allow_nan=False) + "\n")
@@ -120,7 +112,7 @@ class CorpusBuilder:
         comparison_file = folder / WORK / "comparison.json"
         if comparison_file.exists():
             return *load_tokenizers(folder), json.loads(comparison_file.read_text(encoding="utf-8"))
-        settings = self.settings.tokenizer
+        settings = self.tokenizer
         sample = sample_pairs(blocks, verdicts, settings.sample, settings.seed)
         if tokenizers is None:
             say(f"learning {settings.vocab_size:,} pieces from {len(sample[0]):,} pairs")
@@ -170,35 +162,33 @@ def _join_verdicts(stage: Stage[FilteredBlock], drop_duplicates: bool) -> tuple[
     return joined, dict(held_out), digest
 
 
-def _write_ids(
-    folder: Path, blocks: Iterator[EncodedBlock], parts: int, ids: str
-) -> tuple[list[int], list[int], dict[str, Any]]:
+def _write_ids(folder: Path, blocks: Iterator[EncodedBlock], parts: int) -> tuple[list[int], list[int], dict[str, Any]]:
     """The flat files of all ids and offsets. Returns the pairs by verdict, those kept by part, and tallies."""
-    counts, by_part, ends = np.zeros(len(Verdict), dtype=np.int64), [0] * parts, [0, 0]
-    tallies: list[Tally] = [{}, {}]
-    examples: dict[str, list[Any]] = {}
-    rewritten: list[Any] = []
-    names = [f"{side}.{array}" for side in ("src", "tgt") for array in ("ids", "offsets")]
+    counts, by_part, ends = np.zeros(len(Verdict), dtype=np.int64), [0] * parts, dict.fromkeys(SIDES, 0)
+    tallied: dict[str, Any] = {"src": {}, "tgt": {}, "examples": {}, "rewritten": []}
     with ExitStack() as stack:
+        names = [f"{side}.{array}" for side in SIDES for array in ("ids", "offsets")]
         files = {name: stack.enter_context((folder / name).open("wb")) for name in names}
-        for side in ("src", "tgt"):
+        for side in SIDES:
             files[f"{side}.offsets"].write(np.zeros(1, dtype=np.int64).data)
         for block in blocks:
-            sides = ((block.src_ids, block.src_lengths, block.src), (block.tgt_ids, block.tgt_lengths, block.tgt))
-            for i, (name, (side_ids, lengths, tally)) in enumerate(zip(("src", "tgt"), sides, strict=True)):
-                files[f"{name}.ids"].write(np.ascontiguousarray(side_ids, dtype=ids).data)
-                files[f"{name}.offsets"].write((ends[i] + np.cumsum(lengths)).data)
-                ends[i] += len(side_ids)
-                tallies[i] = {key: np.add(tallies[i].get(key, 0), value).tolist() for key, value in tally.items()}
+            sides = (
+                ("src", block.src_ids, block.src_lengths, block.src),
+                ("tgt", block.tgt_ids, block.tgt_lengths, block.tgt),
+            )
+            for side, ids, lengths, tally in sides:
+                files[f"{side}.ids"].write(ids.data)
+                files[f"{side}.offsets"].write((ends[side] + np.cumsum(lengths)).data)
+                ends[side] += len(ids)
+                tallied[side] = {key: np.add(tallied[side].get(key, 0), value).tolist() for key, value in tally.items()}
             counts += block.counts
             by_part[block.part] += block.counts[Verdict.KEPT]
             for reason, first in block.examples.items():
-                examples[reason] = (examples.get(reason, []) + first)[:EXAMPLES]
-            rewritten = (rewritten + block.rewritten)[:EXAMPLES]
+                tallied["examples"][reason] = (tallied["examples"].get(reason, []) + first)[:EXAMPLES]
+            tallied["rewritten"] = (tallied["rewritten"] + block.rewritten)[:EXAMPLES]
         for file in files.values():
             file.flush()
             os.fsync(file.fileno())
-    tallied = {"src": tallies[0], "tgt": tallies[1], "examples": examples, "rewritten": rewritten}
     return counts.tolist(), by_part, tallied
 
 

@@ -17,7 +17,7 @@ from filelock import FileLock, Timeout
 
 from nmt.data.corpus import Corpus, Pair
 from nmt.data.encoded_pairs import EncodedPairs, PartRange, Sequences, encode_pairs
-from nmt.data.preparation.corpus_builder import CARD_PAGE, VALID, WORK, CorpusBuilder, PreparationSettings
+from nmt.data.preparation.corpus_builder import CARD_PAGE, VALID, WORK, CorpusBuilder
 from nmt.data.preparation.encoding import TokenizerPair
 from nmt.data.test_sets import PREPARED_FOLDER, select_test_sets, set_names
 from nmt.data.tokenizer import Tokenizer, load_tokenizers
@@ -60,30 +60,28 @@ def prepare_from_config(
     if config["prepared"]:
         return open_prepared(Path(str(config["prepared"])).expanduser())
     cpus = len(os.sched_getaffinity(0)) if sys.platform == "linux" else os.cpu_count() or 1
-    settings = PreparationSettings(
-        check(TokenizerSettings, config["tokenizer"], "tokenizer."),
-        check(CleaningSettings, config["cleaning"], "cleaning."),
-        config["batching"]["max_pieces"],
-        config["workers"] or cpus,
-    )
+    tokenizer = check(TokenizerSettings, config["tokenizer"], "tokenizer.")
+    cleaning = check(CleaningSettings, config["cleaning"], "cleaning.")
+    max_pieces, workers = config["batching"]["max_pieces"], config["workers"] or cpus
     corpus = make_corpus()
     valid_names, test_names = (set_names(config["evaluate"][key]) for key in ("valid", "test"))
 
     def builder() -> CorpusBuilder:
         """The corpus's validation and test text is kept out; sacreBLEU's sets replace the one and join the other."""
         valid_sets = select_test_sets(corpus, valid_names).values() if valid_names else ()
-        pairs = (Pair(*pair) for valid in valid_sets for pair in zip(valid.sources, valid.references[0], strict=True))
+        pairs = (Pair(*pair) for test in valid_sets for pair in zip(test.sources, test.references[0], strict=True))
         tests = corpus.test_sets() | (select_test_sets(corpus, test_names) if test_names else {})
-        return CorpusBuilder(corpus, settings, list(pairs if valid_names else corpus.valid()), tests)
+        valid = list(pairs if valid_names else corpus.valid())
+        return CorpusBuilder(corpus, valid, tests, tokenizer, cleaning, max_pieces, workers)
 
     content = {  # everything that decides the bytes of the folder
         "format": FORMAT,
         "corpus": corpus.identity(),
         "languages": [corpus.source_language, corpus.target_language],
-        "tokenizer": settings.tokenizer.model_dump() if tokenizers is None else None,
-        "pieces": [hashlib.sha256(tokenizer.model).hexdigest() for tokenizer in tokenizers or ()],
-        "cleaning": settings.cleaning.model_dump(),
-        "max_pieces": settings.max_pieces,
+        "tokenizer": tokenizer.model_dump() if tokenizers is None else None,
+        "pieces": [hashlib.sha256(pieces.model).hexdigest() for pieces in tokenizers or ()],
+        "cleaning": cleaning.model_dump(),
+        "max_pieces": max_pieces,
         "held_out": [*(f"valid {name}" for name in valid_names), *test_names],
     }
     digest = hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()
