@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from nmt.data.cleaning import SPACELESS
-from nmt.data.preparation.encoding import LENGTH_BIN
+from nmt.data.preparation.encoding import LENGTH_BIN, REWRITTEN
 from nmt.files import visible
 from nmt.training_settings import CleaningSettings
 
@@ -34,7 +34,7 @@ def make_data_card(
         "in_held_out_sets": held_out,
         "cleaning": cleaning.model_dump(),
         "sides": sides,
-        "rewritten_targets": encoded["rewritten"],
+        "rewritten_targets": encoded["examples"][REWRITTEN],
         "vocabulary": {"source": facts["source_vocab"], "target": facts["target_vocab"]},
         "coverage": comparison["coverage"],
         "valid": facts["valid"],

@@ -153,7 +153,14 @@ class HubCorpus(Corpus):
 
     @cached_property
     def _local(self) -> Path | None:
-        return _local_path(self._path)
+        """The absolute path where there is such a file or folder; None for a name that can be one on the hub."""
+        path, local = self._path, Path(self._path).expanduser()
+        if local.exists():
+            return local.resolve()
+        suffixes = local.name.split(".")[1:]
+        if path.count("/") > 1 or path[0] in "./~" or "\\" in path or any(suffix in SUFFIXES for suffix in suffixes):
+            raise UserError(f"there is no file or folder {path}; data.path is one, or a name on the hub: wmt/wmt14")
+        return None
 
     @cached_property
     def _builder(self) -> Any:
@@ -304,17 +311,6 @@ def _without_line_ends(text: str | None) -> str:
 def _one_line(error: BaseException) -> str:
     line = " ".join(str(error).split())
     return line if len(line) <= LONGEST_REASON else f"{line[:LONGEST_REASON]}..."
-
-
-def _local_path(path: str) -> Path | None:
-    """The absolute path where there is such a file or folder; None for a name that can be one on the hub."""
-    local = Path(path).expanduser()
-    if local.exists():
-        return local.resolve()
-    suffixes = Path(path).name.split(".")[1:]
-    if path.count("/") > 1 or path[0] in "./~" or "\\" in path or any(suffix in SUFFIXES for suffix in suffixes):
-        raise UserError(f"there is no file or folder {path}; data.path is one, or a name on the hub: wmt/wmt14")
-    return None
 
 
 def _local_request(local: Path, path: str, name: str | None) -> dict[str, Any]:

@@ -10,12 +10,11 @@ import zlib
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import zip_longest
 from pathlib import Path
-from typing import Any, BinaryIO, Literal
+from typing import Any, BinaryIO
 
 from nmt.data.corpus import Corpus, Pair, Subset, TestSet
 from nmt.errors import ConfigError, UserError
 
-Errors = Literal["strict", "replace"]
 Paths = str | Sequence[str] | None
 
 
@@ -24,17 +23,17 @@ def words(line: str) -> list[str]:
     return line.split()
 
 
-def decode_lines(stream: BinaryIO, name: str, errors: Errors = "strict") -> Iterator[str]:
+def decode_lines(stream: BinaryIO, name: str) -> Iterator[str]:
     """Lines of a UTF-8 byte stream without their ends; a byte order mark at the start is dropped.
 
-    Raises UserError, naming `name` and the line, where bytes are not UTF-8 and `errors` is "strict".
+    Raises UserError, naming `name` and the line, where bytes are not UTF-8.
     """
     for number, raw in enumerate(stream, start=1):  # binary iteration splits at \n only
         if number == 1:
             raw = raw.removeprefix(b"\xef\xbb\xbf")
         raw = raw.removesuffix(b"\n").removesuffix(b"\r")
         try:
-            yield raw.decode("utf-8", errors)
+            yield raw.decode("utf-8")
         except UnicodeDecodeError as error:
             raise UserError(
                 f"{name}: line {number} is not UTF-8 (byte {error.start + 1} is 0x{raw[error.start]:02x}); "
@@ -45,21 +44,21 @@ def decode_lines(stream: BinaryIO, name: str, errors: Errors = "strict") -> Iter
 def open_bytes(path: str | Path, unpacked: bool = True) -> BinaryIO:
     """The bytes of a plain or gzip'd (.gz) file; UserError where it cannot be read."""
     path = Path(path).expanduser()
-    if path.is_dir():
-        raise UserError(f"{path} is a directory; a text file is needed")
     try:
+        if path.is_dir():
+            raise UserError(f"{path} is a directory; a text file is needed")
         stream = path.open("rb")
     except OSError as error:
         raise UserError(f"cannot read {path}: {error.strerror}") from None
     return gzip.GzipFile(fileobj=stream) if unpacked and path.suffix == ".gz" else stream  # type: ignore[return-value]
 
 
-def read_lines(path: str | Path, errors: Errors = "strict") -> Iterator[str]:
+def read_lines(path: str | Path) -> Iterator[str]:
     """Lines of a plain or gzip'd UTF-8 file; UserError with file and line where something is wrong."""
     count = 0
     with open_bytes(path) as stream:
         try:
-            for line in decode_lines(stream, str(path), errors):
+            for line in decode_lines(stream, str(path)):
                 yield line
                 count += 1
         except (EOFError, zlib.error, gzip.BadGzipFile) as error:

@@ -28,7 +28,7 @@ from nmt.data.preparation.encoding import (
     vocabulary_coverage,
 )
 from nmt.data.test_sets import STORED_TEST_SETS
-from nmt.data.tokenizer import SOURCE_MODEL, TARGET_MODEL, load_tokenizers
+from nmt.data.tokenizer import SOURCE_MODEL, TARGET_MODEL, Tokenizer, load_tokenizers
 from nmt.errors import UserError
 from nmt.files import write_bytes, write_text
 from nmt.progress import say
@@ -107,7 +107,7 @@ class CorpusBuilder:
 
     def _tokenizers(
         self, folder: Path, blocks: CorpusBlocks, verdicts: np.ndarray, tokenizers: TokenizerPair | None
-    ) -> tuple[Any, Any, dict[str, Any]]:
+    ) -> tuple[Tokenizer, Tokenizer, dict[str, Any]]:
         """Learned, given, or read at a resume; and how the held-out sets compare with the sample."""
         comparison_file = folder / WORK / "comparison.json"
         if comparison_file.exists():
@@ -165,7 +165,7 @@ def _join_verdicts(stage: Stage[FilteredBlock], drop_duplicates: bool) -> tuple[
 def _write_ids(folder: Path, blocks: Iterator[EncodedBlock], parts: int) -> tuple[list[int], list[int], dict[str, Any]]:
     """The flat files of all ids and offsets. Returns the pairs by verdict, those kept by part, and tallies."""
     counts, by_part, ends = np.zeros(len(Verdict), dtype=np.int64), [0] * parts, dict.fromkeys(SIDES, 0)
-    tallied: dict[str, Any] = {"src": {}, "tgt": {}, "examples": {}, "rewritten": []}
+    tallied: dict[str, Any] = {"src": {}, "tgt": {}, "examples": {}}
     with ExitStack() as stack:
         names = [f"{side}.{array}" for side in SIDES for array in ("ids", "offsets")]
         files = {name: stack.enter_context((folder / name).open("wb")) for name in names}
@@ -185,7 +185,6 @@ def _write_ids(folder: Path, blocks: Iterator[EncodedBlock], parts: int) -> tupl
             by_part[block.part] += block.counts[Verdict.KEPT]
             for reason, first in block.examples.items():
                 tallied["examples"][reason] = (tallied["examples"].get(reason, []) + first)[:EXAMPLES]
-            tallied["rewritten"] = (tallied["rewritten"] + block.rewritten)[:EXAMPLES]
         for file in files.values():
             file.flush()
             os.fsync(file.fileno())

@@ -18,6 +18,7 @@ LENGTH_BIN = 10  # words in a bin of the length histogram
 LENGTH_BINS = 21  # the last one is open
 EXAMPLES = 3  # of each reason, in the data card
 LONGEST_EXAMPLE = 200  # characters
+REWRITTEN = "rewritten"  # kept, though the target decodes to another text
 _CONTROL = re.compile("[\x00-\x08\x0a-\x1f\x7f-\x9f\u2028\u2029]")
 
 Tally = dict[str, Any]  # counts and lists of counts
@@ -89,8 +90,7 @@ class EncodedBlock(NamedTuple):
     counts: list[int]  # pairs by verdict; now some are EMPTY or PIECES that the filters kept
     src: Tally
     tgt: Tally
-    examples: dict[str, list[dict[str, Any]]]  # the first pairs of each reason for leaving one out
-    rewritten: list[dict[str, Any]]  # the first pairs whose target decodes to another text
+    examples: dict[str, list[dict[str, Any]]]  # the first pairs by reason for leaving one out, and of REWRITTEN ones
 
 
 def encode_block(source: Tokenizer, target: Tokenizer, max_pieces: int, block: Block) -> EncodedBlock:
@@ -112,15 +112,15 @@ def encode_block(source: Tokenizer, target: Tokenizer, max_pieces: int, block: B
         np.fromiter(chain.from_iterable(side[i] for i in final), dtype=kind, count=int(sizes[final].sum()))
         for side, sizes in zip((src, tgt), lengths, strict=True)
     )
-    indices = {v.reason: np.flatnonzero(verdicts == v)[:EXAMPLES].tolist() for v in Verdict if v != Verdict.KEPT}
+    examples = {verdict.reason: np.flatnonzero(verdicts == verdict) for verdict in Verdict if verdict != Verdict.KEPT}
+    examples[REWRITTEN] = kept[rewritten]
     return EncodedBlock(
         src_ids, lengths[0, final], tgt_ids, lengths[1, final],
         block.part,
         np.bincount(verdicts, minlength=len(Verdict)).tolist(),
         _tally([sources[i] for i in final], src_ids, changed),
         _tally([targets[i] for i in final], tgt_ids, len(rewritten)),
-        {reason: [_shortened(block, index) for index in first] for reason, first in indices.items()},
-        [_shortened(block, int(kept[i])) for i in rewritten[:EXAMPLES]],
+        {reason: [_shortened(block, i) for i in found[:EXAMPLES].tolist()] for reason, found in examples.items()},
     )  # fmt: skip
 
 
