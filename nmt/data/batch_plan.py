@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from nmt.data.encoded_pairs import EncodedPairs, PartRange, Sequences
+from nmt.data.encoded_pairs import EncodedPairs, PartRange
 from nmt.errors import UserError
 
 # Slabs of a pool of B batches, over sqrt(B): more of them leave less padding on the longer side and more on the
@@ -71,7 +71,8 @@ def make_batch_plan(pairs: EncodedPairs, tokens: int, pool: int, rng: np.random.
     pieces = [0, 0]
     for first in range(0, len(drawn), pool):
         numbers = drawn[first : first + pool]
-        lengths = np.stack([_lengths(side, numbers) for side in (pairs.src, pairs.tgt)], axis=1)
+        sides = (pairs.src.offsets, pairs.tgt.offsets)
+        lengths = np.stack([offsets[numbers + 1] - offsets[numbers] + 1 for offsets in sides], axis=1)
         by_length = _sort_by_lengths(lengths[:, 0], lengths[:, 1], tokens, rng.random())
         numbers[:], lengths = numbers[by_length], lengths[by_length]
         ends = _cut_batches(np.maximum(*lengths.T), tokens)
@@ -81,11 +82,6 @@ def make_batch_plan(pairs: EncodedPairs, tokens: int, pool: int, rng: np.random.
     edges = np.concatenate(bounds)
     order = rng.permutation(len(edges) - 1)
     return BatchPlan(drawn, edges, order, np.concatenate(widths), (pieces[0], pieces[1]))
-
-
-def _lengths(side: Sequences, numbers: np.ndarray) -> np.ndarray:
-    """EOS included."""
-    return np.asarray(side.offsets[numbers + 1] - side.offsets[numbers] + 1, dtype=np.int64)
 
 
 def _sort_by_lengths(src: np.ndarray, tgt: np.ndarray, tokens: int, phase: float) -> np.ndarray:
@@ -141,10 +137,8 @@ def _draw_pairs(pairs: EncodedPairs, rng: np.random.Generator) -> np.ndarray:
 def shares(parts: Sequence[PartRange], total: int) -> list[int]:
     """How many of `total` pairs each part gives: by weight, rounded so that they add up."""
     for part in parts:
-        if part.weight < 0 or (part.weight > 0 and part.end <= part.first):
-            raise UserError(f"{part.name} has weight {part.weight:g} and {part.end - part.first:,} pairs; leave it out")
-    if not any(part.weight for part in parts):
-        raise UserError(f"{', '.join(part.name for part in parts)}: at least one weight must be above 0")
+        if part.end <= part.first:
+            raise UserError(f"{part.name} has weight {part.weight:g} and 0 pairs; leave it out")
     weights = np.array([part.weight for part in parts], dtype=np.float64)
     exact = total * weights / weights.sum()
     counts = np.floor(exact).astype(np.int64)

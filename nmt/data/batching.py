@@ -125,15 +125,12 @@ class Batches:
 
     def from_position(self, epoch: int, index: int) -> Generator[tuple[int, int, Batch], None, None]:
         """Endless (epoch, index of the next batch, batch), starting with batch `index` of `epoch`."""
-        with closing(prefetch(self._plans(epoch), ahead=1)) as plans:  # no batch waits for the plan of a new epoch
+        ahead = prefetch(((number, self.plan(number)) for number in count(epoch)), ahead=1)
+        with closing(ahead) as plans:  # no batch waits for the plan of a new epoch
             for number, plan in plans:
                 for batch in range(index, len(plan)):
                     yield number, batch + 1, collate(self._pairs, plan[batch])
                 index = 0
-
-    def _plans(self, epoch: int) -> Generator[tuple[int, BatchPlan], None, None]:
-        for number in count(epoch):
-            yield number, self.plan(number)
 
 
 def validation_batches(pairs: EncodedPairs, settings: BatchingSettings) -> Iterator[Batch]:

@@ -6,7 +6,9 @@ Wrong writing system, sentences of dev and test sets, duplicates, lengths that d
 import hashlib
 import re
 import unicodedata
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from enum import IntEnum
 from typing import NamedTuple
@@ -18,7 +20,6 @@ from nmt.data.corpus import Pair, TestSet
 from nmt.data.text import words
 from nmt.training_settings import CleaningSettings
 
-_HASH_BLOCK = 1_000_000
 LONGEST_PIECE = 16  # characters: SentencePiece's own bound, so longer texts have more pieces than length / 16
 SPACELESS = frozenset({"zh", "ja", "th", "lo", "km", "my", "bo"})  # words are not divided by spaces
 
@@ -48,21 +49,15 @@ def in_other_script(text: str, language: str) -> bool:
     """True where most letters are not of the language's script; False for a language that is not known here."""
     if language not in _LETTER_RANGES:
         return False
-    if language in _LATIN_LANGUAGES and _is_latin_1(text):  # nearly every line: spares the count
-        return False
-    if language not in _LATIN_LANGUAGES:
+    if language in _LATIN_LANGUAGES:
+        with suppress(UnicodeEncodeError):  # nearly every line is Latin-1: spares the count
+            text.encode("latin-1")
+            return False
+    else:
         text = _NAME.sub("abc", text)  # however long a name is: "Christopher游泳。" is Chinese
     outside = len(_OUTSIDE_SCRIPT[language].findall(text))
     inside = _INSIDE_SCRIPT[language].findall(text)
     return outside > len(inside) + _extra_weight("".join(inside))
-
-
-def _is_latin_1(text: str) -> bool:
-    try:
-        text.encode("latin-1")
-    except UnicodeEncodeError:
-        return False
-    return True
 
 
 _NO_LETTER = re.compile(r"[\W_]+")
@@ -92,14 +87,12 @@ def ascii_key(text: str) -> bytes:
 
 @dataclass(frozen=True)
 class HeldOutIndex:
-    """The sets' sentences by key, and the pairs they form."""
+    """The names of the sets that hold a pair, and a source or target, by their keys."""
 
     one_side_words: int = 4
-    sources: dict[str, str] = field(default_factory=dict)  # key -> name of the set
-    targets: dict[str, str] = field(default_factory=dict)
     pairs: dict[tuple[str, str], str] = field(default_factory=dict)
-    ascii_sources: set[bytes] = field(default_factory=set)
-    ascii_targets: set[bytes] = field(default_factory=set)
+    sides: tuple[dict[str, str], dict[str, str]] = field(default_factory=lambda: ({}, {}))
+    ascii_sides: tuple[set[bytes], set[bytes]] = field(default_factory=lambda: (set(), set()))
 
     @classmethod
     def of(cls, valid: Iterable[Pair], tests: Mapping[str, TestSet], one_side_words: int) -> "HeldOutIndex":
@@ -112,30 +105,26 @@ class HeldOutIndex:
                     held_out._add(name, source, target)
         return held_out
 
+    def _add(self, name: str, source: str, target: str) -> None:
+        keys = (exact_key(source), exact_key(target))
+        if all(keys):
+            self.pairs.setdefault(keys, name)
+        for text, key, names, ascii_keys in zip((source, target), keys, self.sides, self.ascii_sides, strict=True):
+            if key:
+                names.setdefault(key, name)
+                ascii_keys.add(ascii_key(text))
+
     def find(self, source: str, target: str) -> str:
         """The set that holds this pair, or one side of it of `one_side_words` or more; empty where none does."""
-        maybe_source = ascii_key(source) in self.ascii_sources
-        maybe_target = ascii_key(target) in self.ascii_targets
-        if not (maybe_source or maybe_target):
+        if ascii_key(source) not in self.ascii_sides[0] and ascii_key(target) not in self.ascii_sides[1]:
             return ""
-        sides = (exact_key(source), exact_key(target))
-        if sides in self.pairs:
-            return self.pairs[sides]
-        for text, name in ((source, self.sources.get(sides[0])), (target, self.targets.get(sides[1]))):
-            if name and _count_words(text) >= self.one_side_words:
+        keys = (exact_key(source), exact_key(target))
+        if keys in self.pairs:
+            return self.pairs[keys]
+        for text, key, names in zip((source, target), keys, self.sides, strict=True):
+            if (name := names.get(key)) and _count_words(text) >= self.one_side_words:
                 return name
         return ""
-
-    def _add(self, name: str, source: str, target: str) -> None:
-        sides = (exact_key(source), exact_key(target))
-        if all(sides):
-            self.pairs.setdefault(sides, name)
-        if sides[0]:
-            self.sources.setdefault(sides[0], name)
-            self.ascii_sources.add(ascii_key(source))
-        if sides[1]:
-            self.targets.setdefault(sides[1], name)
-            self.ascii_targets.add(ascii_key(target))
 
 
 def _count_words(text: str) -> int:
@@ -163,13 +152,13 @@ class Verdict(IntEnum):
         return verdict
 
 
-class FilteredChunk(NamedTuple):
-    """The verdicts on one chunk of pairs."""
+class FilteredBlock(NamedTuple):
+    """The verdicts on a block of pairs."""
 
     verdicts: np.ndarray  # (n,) uint8
     hashes: np.ndarray  # (n,) uint64, of both sides together
-    held_out: dict[int, str]  # index in the chunk -> the set that holds it
-    digest: bytes  # of the whole text
+    held_out: dict[str, int]  # pairs found in each held-out set
+    digest: str  # SHA-256 of the whole text
 
 
 @dataclass(frozen=True)
@@ -182,10 +171,10 @@ class PairFilter:
     max_pieces: int
     held_out: HeldOutIndex
 
-    def __call__(self, sources: Sequence[str], targets: Sequence[str]) -> FilteredChunk:
+    def __call__(self, sources: Sequence[str], targets: Sequence[str]) -> FilteredBlock:
         verdicts = np.zeros(len(sources), dtype=np.uint8)
         hashes = np.zeros(len(sources), dtype=np.uint64)
-        held_out: dict[int, str] = {}
+        held_out: Counter[str] = Counter()
         digest = hashlib.sha256()
         for i, (source, target) in enumerate(zip(sources, targets, strict=True)):
             line = f"{source}\t{target}\n".encode()
@@ -195,10 +184,10 @@ class PairFilter:
                 verdicts[i] = Verdict.EMPTY
             elif self.settings.decontaminate and (name := self.held_out.find(source, target)):
                 verdicts[i] = Verdict.HELD_OUT
-                held_out[i] = name
+                held_out[name] += 1
             else:
                 verdicts[i] = self._verdict(source, target)
-        return FilteredChunk(verdicts, hashes, held_out, digest.digest())
+        return FilteredBlock(verdicts, hashes, dict(held_out), digest.hexdigest())
 
     def _verdict(self, source: str, target: str) -> Verdict:
         settings = self.settings
@@ -227,22 +216,17 @@ class PairFilter:
 
 
 def mark_duplicates(verdicts: np.ndarray, hashes: np.ndarray) -> None:
-    """Of the kept pairs with equal hashes all but the first become DUPLICATE. Idempotent.
+    """Of the kept pairs with equal hashes all but the first become DUPLICATE.
 
-    Works on arrays mapped from files, one range of hashes after the other: of its own it takes about 4 bytes for each
-    pair, and 30 for each pair of one range (a 256th).
+    Works on one range of hashes after the other: it takes 2 bytes for each pair, and 30 for each of one range.
     """
     ranges = np.empty(len(hashes), dtype=np.uint8)
-    for start in range(0, len(hashes), _HASH_BLOCK):
-        ranges[start : start + _HASH_BLOCK] = hashes[start : start + _HASH_BLOCK] >> np.uint64(56)
-    candidates = (verdicts == Verdict.KEPT) | (verdicts == Verdict.DUPLICATE)
+    np.right_shift(hashes, np.uint64(56), out=ranges, casting="unsafe")
+    kept = verdicts == Verdict.KEPT
     for value in range(256):
-        indices = np.flatnonzero((ranges == value) & candidates)
-        candidate_hashes = hashes[indices]
-        order = np.argsort(candidate_hashes, kind="stable")
-        repeated = np.zeros(len(indices), dtype=bool)
-        repeated[order[1:]] = candidate_hashes[order[1:]] == candidate_hashes[order[:-1]]
-        verdicts[indices] = np.where(repeated, np.uint8(Verdict.DUPLICATE), np.uint8(Verdict.KEPT))
+        indices = np.flatnonzero((ranges == value) & kept)
+        order = indices[np.argsort(hashes[indices], kind="stable")]
+        verdicts[order[1:][hashes[order[1:]] == hashes[order[:-1]]]] = Verdict.DUPLICATE
 
 
 _ESCAPES = re.compile(r"&(?:apos|quot|amp|lt|gt|#91|#93|#124);|@-@")

@@ -1,8 +1,8 @@
 """Interface of all corpora: pairs of sentences by split, languages, provenance; and subsets of their pairs."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass
-from itertools import islice
+from itertools import chain, compress, islice
 from typing import Any, ClassVar, NamedTuple, Protocol
 
 import numpy as np
@@ -28,6 +28,11 @@ class TestSet:
     sources: list[str]
     references: list[list[str]]
     alignments: list[Alignment] | None = None
+
+    @classmethod
+    def of(cls, pairs: Sequence[Pair], alignments: list[Alignment] | None = None) -> "TestSet":
+        """The set "test" of pairs, with their targets as the one reference."""
+        return cls("test", [pair.source for pair in pairs], [[pair.target for pair in pairs]], alignments)
 
 
 class CorpusPart(NamedTuple):
@@ -89,42 +94,29 @@ class Subset:
 
     def apply(self, read: PairReader) -> Iterator[Pair]:
         """The chosen pairs in the corpus's order; `read` is called once, or twice for a random subset."""
-        if self.max_pairs is None:
-            return self._joined(read())
-        if self.subset == "first":
+        if self.max_pairs is None or self.subset == "first":
             return islice(self._joined(read()), self.max_pairs)
-        return self._random(read, self.max_pairs)
+        count = sum(1 for _ in self._joined(read()))
+        selected = np.zeros(count, dtype=bool)
+        selected[np.random.default_rng(self.seed).permutation(count)[: self.max_pairs]] = True
+        return compress(self._joined(read()), selected)
 
     def identity(self) -> dict[str, Any]:
         """The settings that decide the text; empty for a whole corpus, sentence by sentence."""
         return {} if self == Subset() else asdict(self)
 
-    def _random(self, read: PairReader, size: int) -> Iterator[Pair]:
-        count = sum(1 for _ in self._joined(read()))
-        selected = np.zeros(count, dtype=bool)
-        selected[np.random.default_rng(self.seed).permutation(count)[:size]] = True
-        for pair, is_selected in zip(self._joined(read()), selected, strict=True):
-            if is_selected:
-                yield pair
-
     def _joined(self, pairs: Iterator[Pair]) -> Iterator[Pair]:
-        if self.join == 1 or self.join_share == 0:
-            return pairs
-        return self._join(pairs)
+        return pairs if self.join == 1 or self.join_share == 0 else self._join(pairs)
 
     def _join(self, pairs: Iterator[Pair]) -> Iterator[Pair]:
         rng = np.random.default_rng(self.seed)
         buffer: list[Pair] = []
-        length = self._next_length(rng)
-        for pair in pairs:
+        length = 0  # of the example being made
+        for pair in chain(pairs, [Pair("", "")]):
+            length = length or (self.join if rng.random() < self.join_share else 1)
             ends_document = not pair.source.strip() and not pair.target.strip()
             if not ends_document:
                 buffer.append(pair)
             if buffer and (ends_document or len(buffer) == length):
                 yield Pair(" ".join(p.source for p in buffer), " ".join(p.target for p in buffer))
-                buffer, length = [], self._next_length(rng)
-        if buffer:
-            yield Pair(" ".join(p.source for p in buffer), " ".join(p.target for p in buffer))
-
-    def _next_length(self, rng: np.random.Generator) -> int:
-        return self.join if rng.random() < self.join_share else 1
+                buffer, length = [], 0

@@ -1,21 +1,24 @@
 """Parallel text of the Hugging Face hub, or of local files laid out as there, loaded with `datasets`: data=hub.
 
 `datasets` converts what it loads once, to Arrow files in its cache (HF_HOME, shared by all programs), and reads these
-memory-mapped.
+memory-mapped. A folder copied from the hub may hold a part of it only: one configuration, with or without the card
+(README.md) that lists the others; `datasets` itself would fail at the first one that is not there.
 """
 
 import errno
 import hashlib
+import re
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from functools import cached_property
+from glob import iglob
 from pathlib import Path
 from typing import Any
 
 from nmt.data.corpus import Corpus, Pair, Subset, TestSet
-from nmt.data.dataset_folder import local_path, local_request, unknown_configuration
 from nmt.errors import ConfigError, UserError
+from nmt.files import file_sha256
 from nmt.progress import say
 
 ROWS_IN_MEMORY = 10_000
@@ -24,6 +27,9 @@ CONVERTED = "refs/convert/parquet"  # the hub's own conversion of a dataset: a f
 DEFAULT_SPLITS = {"valid_split": "validation", "test_split": "test"}  # read where they exist; any other must exist
 FULL = (errno.ENOSPC, errno.EDQUOT)
 LONGEST_REASON = 300  # characters of a foreign message
+SUFFIXES = ("parquet", "jsonl", "json", "csv", "tsv", "arrow")
+_ABOUT = ("README.md", "dataset_info.json", "dataset_infos.json", "dataset_dict.json", "state.json", "config.json")
+_SPLIT_FOLDER = re.compile(r"(data|train(ing)?|valid(ation)?|val|dev|test(ing)?|eval(uation)?)(?![A-Za-z])")
 
 
 class HubCorpus(Corpus):
@@ -80,9 +86,7 @@ class HubCorpus(Corpus):
 
     def test_sets(self) -> dict[str, TestSet]:
         pairs = list(self._read("test_split"))
-        if not pairs:
-            return {}
-        return {"test": TestSet("test", [pair.source for pair in pairs], [[pair.target for pair in pairs]])}
+        return {"test": TestSet.of(pairs)} if pairs else {}
 
     def provenance(self) -> dict[str, Any]:
         """The dataset by name and, from the hub, by commit; fetched and converted for its sizes where it is not yet."""
@@ -100,7 +104,13 @@ class HubCorpus(Corpus):
 
     def identity(self) -> dict[str, Any]:
         """The dataset's name, as the hub has it, or the content of local files, whatever their folder is called."""
-        text = {"files": self._sha256()} if self._local else {"path": self._path, "revision": self._revision}
+        text: dict[str, Any] = {"path": self._path, "revision": self._revision}
+        if self._local:
+            digest = hashlib.sha256()
+            for file in self._files():
+                inside = file.relative_to(self._local).as_posix() if file.is_relative_to(self._local) else "."
+                digest.update(f"{file.name if inside == '.' else inside}\n{file_sha256(file)}\n".encode())
+            text = {"files": digest.hexdigest()}
         chosen = {"name": self._configuration, "columns": list(self._columns), **self._splits}
         return {**text, **chosen, **self._selection.identity()}
 
@@ -119,7 +129,7 @@ class HubCorpus(Corpus):
             return iter(())
         dataset = self._dataset(key, name).flatten()  # translation -> translation.en, translation.fr
         where = f"{name} of {self._path}"
-        return read_pairs(dataset, [find_column(dataset.features, column, where) for column in self._columns], where)
+        return _read_pairs(dataset, [_find_column(dataset.features, column, where) for column in self._columns], where)
 
     def _dataset(self, key: str, split: str) -> Any:
         sizes = self._sizes
@@ -127,7 +137,7 @@ class HubCorpus(Corpus):
             try:
                 return self._builder.as_dataset(split)
             except (ValueError, AssertionError) as error:
-                reason = f"{self._path} has no such split" if "[" not in split else _one_line(error)
+                reason = _one_line(error) if "[" in split else f"{self._path} has no such split"
                 raise ConfigError(f"data.{key}={split}: {reason}; there are: {', '.join(sizes)}") from None
 
     @cached_property
@@ -143,7 +153,14 @@ class HubCorpus(Corpus):
 
     @cached_property
     def _local(self) -> Path | None:
-        return local_path(self._path)
+        """The absolute path where there is such a file or folder; None for a name that can be one on the hub."""
+        path, local = self._path, Path(self._path).expanduser()
+        if local.exists():
+            return local.resolve()
+        suffixes = local.name.split(".")[1:]
+        if path.count("/") > 1 or path[0] in "./~" or "\\" in path or any(suffix in SUFFIXES for suffix in suffixes):
+            raise UserError(f"there is no file or folder {path}; data.path is one, or a name on the hub: wmt/wmt14")
+        return None
 
     @cached_property
     def _builder(self) -> Any:
@@ -157,9 +174,8 @@ class HubCorpus(Corpus):
             datasets.disable_progress_bars()
             disable_progress_bars()
         with self._explained():
-            request = (
-                local_request(self._local, self._path, self._configuration) if self._local else self._hub_request()
-            )
+            local, path, name = self._local, self._path, self._configuration
+            request = _local_request(local, path, name) if local else self._hub_request()
             request["cache_dir"] = self._cache_dir
             builder = datasets.load_dataset_builder(**request)
             if builder.name == "csv":  # pandas would take the words NA, None and null for no text, and 7 for a number
@@ -199,7 +215,7 @@ class HubCorpus(Corpus):
                 if name in folders:
                     return {**request, "name": None, "data_dir": name}
         if name not in available and (name or len(available) > 1):
-            raise unknown_configuration(path, name, available)
+            raise _unknown_configuration(path, name, available)
         return request
 
     @contextmanager
@@ -210,53 +226,48 @@ class HubCorpus(Corpus):
         except UserError:
             raise
         except Exception as error:  # a library between us and the network, disks and foreign files may raise any
-            raise self._explain(error) from None
+            raise UserError(self._explain(error)) from None
 
-    def _explain(self, error: Exception) -> UserError:
+    def _explain(self, error: Exception) -> str:
         from huggingface_hub import errors
 
-        causes = [error]
+        causes: list[BaseException] = [error]
         while cause := causes[-1].__cause__ or causes[-1].__context__:
-            causes.append(cause)  # type: ignore[arg-type]
+            causes.append(cause)
         reason = next((text for cause in reversed(causes) if (text := _one_line(cause))), type(error).__name__)
         path, page = self._path, f"https://huggingface.co/datasets/{self._path}"
         if any(getattr(cause, "errno", 0) in FULL or "Not enough disk space" in str(cause) for cause in causes):
-            message = (
+            return (
                 f"the disk is full: {path} needs more room ({reason}); free some, or name a folder on another disk "
                 f"with data.cache_dir=FOLDER or the environment variable HF_HOME"
             )
-        elif self._unreachable:
-            message = (
+        if self._unreachable:
+            return (
                 f"cannot reach the hub for {path} ({self._unreachable}; no such folder here either); prepare on a "
                 f"machine with a network: python -m nmt.prepare data=..., then copy its folder data/prepared/NAME here"
             )
-        elif isinstance(error, errors.GatedRepoError) or "gated dataset" in str(error):
-            message = f"{path} is a gated dataset: ask for access at {page}, then log in: hf auth login"
-        elif isinstance(error, errors.RevisionNotFoundError):
-            message = f"no revision {self._revision}: data.revision is a branch, a tag or a commit of {path}"
-        elif isinstance(error, errors.RepositoryNotFoundError):
-            message = f"there is no dataset {path} on the hub, or it is a private one; and there is no such folder here"
-        elif "scripts are no longer supported" in str(error):
-            instead = (
-                "take it away" if self._local else f"the hub's own conversion may be there: data.revision={CONVERTED}"
-            )
-            message = f"{path} has a loading script, which is not run; {instead}"
-        elif self._local:
-            message = f"cannot read {self._damaged_file() or path}: {reason}; is it damaged or cut? copy it again"
-        else:
-            message = f"cannot fetch {path}: {reason}; try again later, and see {page}"
-        return UserError(message)
+        if isinstance(error, errors.GatedRepoError) or "gated dataset" in str(error):
+            return f"{path} is a gated dataset: ask for access at {page}, then log in: hf auth login"
+        if isinstance(error, errors.RevisionNotFoundError):
+            return f"no revision {self._revision}: data.revision is a branch, a tag or a commit of {path}"
+        if isinstance(error, errors.RepositoryNotFoundError):
+            return f"there is no dataset {path} on the hub, or it is a private one; and there is no such folder here"
+        if "scripts are no longer supported" in str(error):
+            instead = f"the hub's own conversion may be there: data.revision={CONVERTED}"
+            return f"{path} has a loading script, which is not run; {'take it away' if self._local else instead}"
+        if self._local:
+            return f"cannot read {self._damaged_file() or path}: {reason}; is it damaged or cut? copy it again"
+        return f"cannot fetch {path}: {reason}; try again later, and see {page}"
 
     def _damaged_file(self) -> Path | None:
         """The errors of parquet's reader do not name the file."""
-        from pyarrow import ArrowException
         from pyarrow.parquet import ParquetFile
 
         for file in self._files() if "_builder" in vars(self) and self._builder.name == "parquet" else ():
             try:
                 for _ in ParquetFile(file).iter_batches(ROWS_IN_MEMORY):
                     pass
-            except (ArrowException, OSError):
+            except Exception:  # pyarrow has several unrelated kinds
                 return file
         return None
 
@@ -264,18 +275,8 @@ class HubCorpus(Corpus):
         listed = self._builder.config.data_files or {}
         return sorted({Path(str(file)) for files in listed.values() for file in files})
 
-    def _sha256(self) -> str:
-        """Of the names inside the folder and the contents of all its data files."""
-        digest = hashlib.sha256()
-        base = self._local or Path()
-        for file in self._files():
-            inside = file.relative_to(base).as_posix() if file.is_relative_to(base) and file != base else file.name
-            with file.open("rb") as stream:
-                digest.update(f"{inside}\n{hashlib.file_digest(stream, 'sha256').hexdigest()}\n".encode())
-        return digest.hexdigest()
 
-
-def find_column(features: Any, name: str, where: str) -> str:
+def _find_column(features: Any, name: str, where: str) -> str:
     """A column of that name, or a part of one (translation.en). ConfigError where there is none, or it is no text."""
     column = next((column for column in features if name in (column, column.split(".")[-1])), None)
     if column is None:
@@ -288,7 +289,7 @@ def find_column(features: Any, name: str, where: str) -> str:
     return column
 
 
-def read_pairs(dataset: Any, columns: list[str], where: str) -> Iterator[Pair]:
+def _read_pairs(dataset: Any, columns: list[str], where: str) -> Iterator[Pair]:
     """All rows. UserError where a cell is not UTF-8."""
     count = 0
     for table in dataset.select_columns(list(dict.fromkeys(columns))).with_format("arrow").iter(ROWS_IN_MEMORY):
@@ -310,3 +311,82 @@ def _without_line_ends(text: str | None) -> str:
 def _one_line(error: BaseException) -> str:
     line = " ".join(str(error).split())
     return line if len(line) <= LONGEST_REASON else f"{line[:LONGEST_REASON]}..."
+
+
+def _local_request(local: Path, path: str, name: str | None) -> dict[str, Any]:
+    """Arguments for `load_dataset_builder`: a file, or one configuration of a folder."""
+    if set(local.as_posix()) & set("*?["):
+        raise UserError(f"{path}: rename what has one of * ? [ in its name; `datasets` takes them for patterns")
+    if local.is_file():
+        if not _is_data(local):
+            raise UserError(f"{path} is no parquet, jsonl or csv file; for plain text there is data=text")
+        return {"path": local.parent.as_posix(), "data_files": {"train": [local.name]}}
+    if card := _configurations(local):
+        return _request_by_card(local, path, name, card)
+    has_files = any(map(_is_data, local.iterdir()))
+    folders = sorted(sub.name for sub in local.iterdir() if sub.is_dir() and not sub.name.startswith((".", "__")))
+    folders = [folder for folder in folders if any(map(_is_data, (local / folder).rglob("*")))]
+    if not folders and not has_files:
+        raise UserError(f"{path} holds no data: no parquet, jsonl or csv file")
+    if name in folders and not has_files:
+        return {"path": local.as_posix(), "data_dir": name}
+    is_one = has_files or len(folders) == 1 or any(map(_SPLIT_FOLDER.match, folders))
+    if name != local.name and (name or not is_one):
+        raise _unknown_configuration(path, name, () if has_files else folders)
+    return {"path": local.as_posix()}
+
+
+def _configurations(folder: Path) -> Any:
+    """By name, as the card (README.md) lists them; empty where it lists none."""
+    from datasets.utils.metadata import MetadataConfigs
+    from huggingface_hub import DatasetCard
+    from yaml import YAMLError
+
+    file = folder / "README.md"
+    try:
+        return MetadataConfigs.from_dataset_card_data(DatasetCard.load(file).data) if file.is_file() else {}
+    except (YAMLError, ValueError) as error:
+        raise UserError(
+            f"{file}: the head of this card is not as `datasets` wants it ({_one_line(error)}); mend it"
+        ) from None
+
+
+def _request_by_card(folder: Path, path: str, name: str | None, card: Any) -> dict[str, Any]:
+    """What the card lists for one configuration, as far as its files exist."""
+    from datasets.data_files import sanitize_patterns
+
+    chosen = name or card.get_default_config_name() or (next(iter(card)) if len(card) == 1 else None)
+    if chosen not in card:
+        raise _unknown_configuration(path, name, card)
+    request = {"path": folder.as_posix(), "name": chosen}
+    settings = card[chosen]
+    if settings.get("data_files") is None:
+        return request
+    inside = f"{settings['data_dir']}/" if settings.get("data_dir") else ""
+    listed = [
+        (split, f"{inside}{pattern}")
+        for split, patterns in sanitize_patterns(settings["data_files"]).items()
+        for pattern in patterns
+    ]
+    present: dict[str, list[str]] = {}
+    for split, pattern in listed:
+        if any((folder / file).is_file() for file in iglob(pattern, root_dir=folder, recursive=True)):
+            present.setdefault(str(split), []).append(pattern)
+    if not present:
+        every = ", ".join(pattern for _, pattern in listed)
+        raise UserError(f"{path} holds no file of the configuration {chosen}: {every}")
+    return {**request, "data_files": present}
+
+
+def _is_data(file: Path) -> bool:
+    named = file.name not in _ABOUT and not file.name.startswith(".")
+    return named and any(suffix in SUFFIXES for suffix in file.name.lower().split(".")[1:]) and file.is_file()
+
+
+def _unknown_configuration(path: str, name: str | None, available: Iterable[str]) -> ConfigError:
+    """Which configurations there are, and how to name one."""
+    listed = ", ".join(available)
+    if not listed:
+        return ConfigError(f"{path} has no configuration {name}, and no others: data.name=null")
+    what = f"has no configuration {name}" if name else "has several configurations"
+    return ConfigError(f"{path} {what}; choose data.name, one of: {listed}")

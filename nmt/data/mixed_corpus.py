@@ -40,25 +40,16 @@ class MixedCorpus(Corpus):
         for key in (*self._weights, *([held_out] if held_out else [])):
             if key not in self._parts:
                 raise ConfigError(f"data.weights or data.held_out names {key}; the parts are {', '.join(self._parts)}")
-        for key, weight in self._weights.items():
-            if not isinstance(weight, int | float) or weight <= 0:
-                raise ConfigError(f"data.weights.{key}={weight}: give a number above 0")
+        self._held_out_parts = [self._parts[held_out]] if held_out else list(self._parts.values())
 
     def train(self) -> Iterator[Pair]:
         return chain.from_iterable(part.train() for part in self._parts.values())
 
     def valid(self) -> Iterator[Pair]:
-        if self._held_out:
-            return self._parts[self._held_out].valid()
-        for part in self._parts.values():
-            if pairs := list(part.valid()):
-                return iter(pairs)
-        return iter(())
+        return next((iter(pairs) for part in self._held_out_parts if (pairs := list(part.valid()))), iter(()))
 
     def test_sets(self) -> dict[str, TestSet]:
-        if self._held_out:
-            return self._parts[self._held_out].test_sets()
-        return next((sets for part in self._parts.values() if (sets := part.test_sets())), {})
+        return next((sets for part in self._held_out_parts if (sets := part.test_sets())), {})
 
     def parts(self) -> list[CorpusPart]:
         weights = {key: self._weights.get(key, 1.0) if self._weights else None for key in self._parts}
@@ -73,17 +64,11 @@ class MixedCorpus(Corpus):
         return {"mix": parts, "weights": self._weights or None, "held_out": self._held_out}
 
     def expected_pairs(self) -> int | None:
-        counts = [part.expected_pairs() for part in self._parts.values()]
-        known_counts = [count for count in counts if count is not None]
-        return sum(known_counts) if len(known_counts) == len(counts) else None
+        counts = [count for part in self._parts.values() if (count := part.expected_pairs()) is not None]
+        return sum(counts) if len(counts) == len(self._parts) else None
 
     def _corpus(self, key: str, part: Corpus | Mapping[str, Any]) -> Corpus:
         if not isinstance(part, Mapping):
             return part
-        kind = HubCorpus if "path" in part else TextCorpus
-        settings: dict[str, Any] = {"name": key} if kind is TextCorpus else {}
-        settings |= {"source": self.source_language or None, "target": self.target_language or None, **part}
-        try:
-            return kind(**settings)
-        except TypeError as error:
-            raise ConfigError(f"data.parts.{key}: {str(error).split('() ')[-1]}") from None
+        settings = {"source": self.source_language or None, "target": self.target_language or None, **part}
+        return HubCorpus(**settings) if "path" in part else TextCorpus(**{"name": key, **settings})

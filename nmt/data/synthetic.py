@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from functools import cached_property
 from random import Random
 from string import ascii_lowercase
-from typing import Any, ClassVar
+from typing import Any
 
 from nmt.data.corpus import Corpus, Pair, TestSet
 from nmt.errors import ConfigError
@@ -25,14 +25,11 @@ def symbol(index: int) -> str:
 
 
 class GeneratedCorpus(Corpus):
-    """Pairs made by chance from a seed: same settings, same bytes. Errors: ConfigError where a size is below 1."""
-
-    _streams: ClassVar[dict[str, int]] = {"train": 1, "valid": 2, "test": 3}  # so that sizes do not disturb each other
+    """Pairs made by chance from a seed: same settings, same bytes."""
 
     def __init__(self, seed: int, train_pairs: int, valid_pairs: int, test_pairs: int) -> None:
         self.seed = seed
         self.sizes = {"train_pairs": train_pairs, "valid_pairs": valid_pairs, "test_pairs": test_pairs}
-        require_at_least_one(self.sizes)
 
     def draw(self, rng: Random, taken: set[str]) -> Pair:
         """A training pair whose source is not taken."""
@@ -54,14 +51,14 @@ class GeneratedCorpus(Corpus):
     def test_sets(self) -> dict[str, TestSet]:
         """The one test set, with gold alignments."""
         pairs = self._held_out[1]
-        references = [[pair.target for pair in pairs]]
-        return {"test": TestSet("test", [p.source for p in pairs], references, [p.alignment for p in pairs])}
+        return {"test": TestSet.of(pairs, [pair.alignment for pair in pairs])}
 
     def expected_pairs(self) -> int:
         return self.sizes["train_pairs"]
 
     def _rng(self, split: str) -> Random:
-        return Random(self.seed * 10 + self._streams[split])
+        """A stream for each split, so that their sizes do not disturb each other."""
+        return Random(self.seed * 10 + {"train": 1, "valid": 2, "test": 3}[split])
 
     @cached_property
     def _held_out(self) -> tuple[list[Pair], list[Pair]]:
@@ -74,10 +71,8 @@ class GeneratedCorpus(Corpus):
 class SyntheticCorpus(GeneratedCorpus):
     """Random strings of `symbols` symbols and their copy, or with `reverse` their mirror image.
 
-    Same settings and seed, same bytes. No sentence is twice in validation and test, nor any of these in training, but
-    for lengths with so few possible sentences that training would be left with none: at these `shared_lengths`
-    (in `provenance`) every split is drawn from all of them.
-    Errors: ConfigError naming the key.
+    No sentence is twice in validation and test, nor any of these in training, but for lengths with so few possible
+    sentences that training would be left with none: at these `shared_lengths` every split is drawn from all of them.
     """
 
     def __init__(
@@ -91,16 +86,13 @@ class SyntheticCorpus(GeneratedCorpus):
         test_pairs: int = 1_000,
         seed: int = 1,
     ) -> None:
-        require_at_least_one({"symbols": symbols, "min_length": min_length})
         super().__init__(seed, train_pairs, valid_pairs, test_pairs)
         if max_length < min_length:
             raise ConfigError(f"data.max_length={max_length} is below data.min_length={min_length}: raise it")
         self.name = "reverse" if reverse else "copy"
         self.source_language = self.target_language = "symbols"
-        self.reverse = reverse
-        self.symbols = symbols
-        self.min_length = min_length
-        self.max_length = max_length
+        self.reverse, self.symbols = reverse, symbols
+        self.min_length, self.max_length = min_length, max_length
         self._words = [symbol(i) for i in range(symbols)]
         held_out_per_length = (valid_pairs + test_pairs) / (max_length - min_length + 1)
         enough = 4 * held_out_per_length + 16  # the draws of one length scatter around their mean
@@ -128,20 +120,12 @@ class SyntheticCorpus(GeneratedCorpus):
             source = " ".join(words)
             if length in self._shared or source not in taken:
                 break
-        if not self.reverse:
-            return Pair(source, source, tuple((i, i) for i in range(length)))
-        links = tuple((i, length - 1 - i) for i in range(length))
-        return Pair(source, " ".join(reversed(words)), links)
+        target = words[::-1] if self.reverse else words
+        links = ((i, length - 1 - i if self.reverse else i) for i in range(length))
+        return Pair(source, " ".join(target), tuple(links))
 
     def draw_held_out(self, rng: Random, size: int, taken: set[str]) -> Iterator[Pair]:
         for _ in range(size):
             pair = self.draw(rng, taken)
             taken.add(pair.source)
             yield pair
-
-
-def require_at_least_one(settings: dict[str, int]) -> None:
-    """ConfigError naming the key."""
-    for key, value in settings.items():
-        if value < 1:
-            raise ConfigError(f"data.{key}={value}: must be 1 or more")

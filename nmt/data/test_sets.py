@@ -62,12 +62,9 @@ def path_list(value: str | Sequence[Any] | None, unique: bool = True) -> list[st
     """None, one path, a list, or A,B (unless a file has that very name) -> paths; `unique` drops repeated ones."""
     if value is None:
         return []
-    if not isinstance(value, str):
-        items = [str(item) for item in value]
-    elif "," in value and not Path(value).expanduser().exists():
+    items = [value] if isinstance(value, str) else [str(item) for item in value]
+    if isinstance(value, str) and "," in value and not Path(value).expanduser().exists():
         items = [part.strip() for part in value.split(",") if part.strip()]
-    else:
-        items = [value]
     return list(dict.fromkeys(items)) if unique else items
 
 
@@ -85,7 +82,8 @@ def evaluation_sets(
 ) -> list[EvaluationSet]:
     """The sets that the run at `path` is evaluated on, all read; UserError where one is not available.
 
-    `read_data_facts(path)` names the prepared folder of the run: test text is read from there where it is not found.
+    `read_data_facts(path)` names the prepared folder of the run: where a set is not available (no network, files
+    elsewhere), it is read as it was when the training text was prepared.
     """
     if selection.src:  # nothing of the run's own corpus is built
         facts = {**config["data"], **read_data_facts(path)} if path.exists() else config["data"]
@@ -96,7 +94,19 @@ def evaluation_sets(
     names = selection.sacrebleu_names
     if not names and not selection.name:
         names = set_names((config.get("evaluate") or {}).get("test"))
-    sets = _select_or_stored(path, corpus, names, selection.data_dir, read_data_facts)
+    try:
+        sets = select_test_sets(corpus, names)
+    except UserError:
+        folder = Path(str(read_data_facts(path).get("prepared"))).name if path.exists() else ""
+        stored = stored_test_sets(selection.data_dir / PREPARED_FOLDER / folder)
+        short_names = [short_name(name) for name in names] or ["test"]
+        if not set(short_names) <= set(stored):
+            raise
+        say(
+            f"the test text is not available here; read as it was prepared: "
+            f"{selection.data_dir / PREPARED_FOLDER / folder}"
+        )
+        sets = {name: stored[name] for name in short_names}
     if names:
         chosen = [pool_test_sets(list(sets.values()), "+".join(sets))] if selection.pool else list(sets.values())
         return [EvaluationSet(test_set, "sacrebleu", *languages) for test_set in chosen]
@@ -114,28 +124,6 @@ def evaluation_sets(
     return [EvaluationSet(test_set, corpus.name, *languages)]
 
 
-def _select_or_stored(
-    path: Path,
-    corpus: Corpus,
-    names: Sequence[str],
-    data_dir: Path,
-    read_data_facts: Callable[[Path], Mapping[str, Any]],
-) -> dict[str, TestSet]:
-    """Where a set is not available (no network, files elsewhere): as it was when the training text was prepared."""
-    try:
-        return select_test_sets(corpus, names)
-    except UserError:
-        if not path.exists():
-            raise
-        folder = data_dir / PREPARED_FOLDER / Path(str(read_data_facts(path).get("prepared"))).name
-        stored = stored_test_sets(folder)
-        short_names = [short_name(name) for name in names] or ["test"]
-        if not set(short_names) <= set(stored):
-            raise
-        say(f"the test text is not available here; read as it was prepared: {folder}")
-        return {name: stored[name] for name in short_names}
-
-
 def read_test_set(name: str | None, sources: Sequence[str], references: Sequence[str]) -> TestSet:
     """One source with one reference or more, or as many sources as references, pooled.
 
@@ -147,9 +135,7 @@ def read_test_set(name: str | None, sources: Sequence[str], references: Sequence
                 f"test.src names {len(sources)} files and test.ref {len(references)}: "
                 "pooled sets need one reference each"
             )
-        parts = [
-            read_test_set(None, [source], [reference]) for source, reference in zip(sources, references, strict=True)
-        ]
+        parts = [read_test_set(None, [source], [ref]) for source, ref in zip(sources, references, strict=True)]
         return pool_test_sets(parts, name or "+".join(part.name for part in parts))
     require_one_column([*sources, *references])
     texts = {path: list(read_lines(path)) for path in (*sources, *references)}
@@ -203,30 +189,24 @@ def short_name(name: str) -> str:
 
 
 def sacrebleu_test_sets(names: Sequence[str], source: str, target: str) -> dict[str, TestSet]:
-    """By their short names; all names are checked before anything is fetched."""
-    for name in names:
-        _find_dataset(name, source, target)
-    sets = [sacrebleu_test_set(name, source, target) for name in names]
-    return {test_set.name: test_set for test_set in sets}
+    """By their short names: the sources as they are, and all the references that sacreBLEU scores against.
 
-
-def sacrebleu_test_set(name: str, source: str, target: str) -> TestSet:
-    """The sources as they are, and all the references that sacreBLEU scores against.
-
-    Raises ConfigError for a set or a pair of languages that sacreBLEU does not know; UserError where it cannot be
-    fetched, or is damaged on disk.
+    Raises ConfigError for a set or a pair of languages that sacreBLEU does not know, before anything is fetched;
+    UserError where one cannot be fetched, or is damaged on disk.
     """
-    dataset = _find_dataset(name, source, target)
-    files = _fetch(dataset, f"{source}-{target}")
-    try:
-        texts = [list(read_lines(file)) for file in files]
-    except UserError as error:
-        raise _damaged(name, str(error)) from None
-    if not texts[0] or len({len(lines) for lines in texts}) > 1 or len(texts) < 2:
-        raise _damaged(
-            name, ", ".join(f"{Path(f).name} has {len(t):,} lines" for f, t in zip(files, texts, strict=True))
-        )
-    return TestSet(short_name(name), texts[0], texts[1:])
+    sets = {}
+    for dataset in [_find_dataset(name, source, target) for name in names]:
+        name = short_name(dataset.name)
+        files = _fetch(dataset, f"{source}-{target}")
+        try:
+            texts = [list(read_lines(file)) for file in files]
+        except UserError as error:
+            raise _damaged(dataset.name, str(error)) from None
+        if not texts[0] or len({len(lines) for lines in texts}) > 1 or len(texts) < 2:
+            counts = (f"{Path(file).name} has {len(lines):,} lines" for file, lines in zip(files, texts, strict=True))
+            raise _damaged(dataset.name, ", ".join(counts))
+        sets[name] = TestSet(name, texts[0], texts[1:])
+    return sets
 
 
 def _find_dataset(name: str, source: str, target: str) -> Any:
@@ -249,8 +229,15 @@ def _find_dataset(name: str, source: str, target: str) -> Any:
 
 
 def _fetch(dataset: Any, pair: str) -> list[str]:
-    """The source's file and those of the references."""
-    with _locked(dataset.name), _captured_log() as errors:
+    """The source's file and those of the references.
+
+    One process at a time: sacreBLEU takes a file that another one is still writing for a whole one.
+    """
+    lock = FileLock(str(_cache() / f".{short_name(dataset.name)}.lock"))
+    with suppress(OSError):  # a folder that cannot be written is not being written
+        _cache().mkdir(parents=True, exist_ok=True)
+        lock.acquire()
+    with _captured_log() as errors:
         try:
             return [dataset.get_source_file(pair), *dataset.get_reference_files(pair)]
         except (Exception, SystemExit) as error:  # whatever readers of archives and foreign XML raise
@@ -263,6 +250,8 @@ def _fetch(dataset: Any, pair: str) -> list[str]:
                     f"that folder from a machine with a network, or set the variable SACREBLEU to another place"
                 ) from None
             raise _damaged(dataset.name, reason) from None
+        finally:
+            lock.release()
 
 
 def _damaged(name: str, reason: str) -> UserError:
@@ -273,19 +262,6 @@ def _cache() -> Path:
     from sacrebleu.utils import SACREBLEU_DIR
 
     return Path(SACREBLEU_DIR)
-
-
-@contextmanager
-def _locked(name: str) -> Iterator[None]:
-    """One process at a time: sacreBLEU takes a file that another one is still writing for a whole one."""
-    lock = FileLock(str(_cache() / f".{short_name(name)}.lock"))
-    with suppress(OSError):  # a folder that cannot be written is not being written
-        _cache().mkdir(parents=True, exist_ok=True)
-        lock.acquire()
-    try:
-        yield
-    finally:
-        lock.release()
 
 
 @contextmanager

@@ -8,13 +8,13 @@ import gzip
 import hashlib
 import zlib
 from collections.abc import Iterator, Mapping, Sequence
+from itertools import zip_longest
 from pathlib import Path
-from typing import Any, BinaryIO, Literal
+from typing import Any, BinaryIO
 
 from nmt.data.corpus import Corpus, Pair, Subset, TestSet
 from nmt.errors import ConfigError, UserError
 
-Errors = Literal["strict", "replace"]
 Paths = str | Sequence[str] | None
 
 
@@ -23,17 +23,17 @@ def words(line: str) -> list[str]:
     return line.split()
 
 
-def decode_lines(stream: BinaryIO, name: str, errors: Errors = "strict") -> Iterator[str]:
+def decode_lines(stream: BinaryIO, name: str) -> Iterator[str]:
     """Lines of a UTF-8 byte stream without their ends; a byte order mark at the start is dropped.
 
-    Raises UserError, naming `name` and the line, where bytes are not UTF-8 and `errors` is "strict".
+    Raises UserError, naming `name` and the line, where bytes are not UTF-8.
     """
     for number, raw in enumerate(stream, start=1):  # binary iteration splits at \n only
         if number == 1:
             raw = raw.removeprefix(b"\xef\xbb\xbf")
         raw = raw.removesuffix(b"\n").removesuffix(b"\r")
         try:
-            yield raw.decode("utf-8", errors)
+            yield raw.decode("utf-8")
         except UnicodeDecodeError as error:
             raise UserError(
                 f"{name}: line {number} is not UTF-8 (byte {error.start + 1} is 0x{raw[error.start]:02x}); "
@@ -41,28 +41,24 @@ def decode_lines(stream: BinaryIO, name: str, errors: Errors = "strict") -> Iter
             ) from None
 
 
-def open_bytes(path: str | Path) -> BinaryIO:
+def open_bytes(path: str | Path, unpacked: bool = True) -> BinaryIO:
     """The bytes of a plain or gzip'd (.gz) file; UserError where it cannot be read."""
     path = Path(path).expanduser()
-    stream = _open_raw(path)
-    return gzip.GzipFile(fileobj=stream) if path.suffix == ".gz" else stream  # type: ignore[return-value]
-
-
-def _open_raw(path: Path) -> BinaryIO:
     try:
         if path.is_dir():
             raise UserError(f"{path} is a directory; a text file is needed")
-        return path.open("rb")
+        stream = path.open("rb")
     except OSError as error:
         raise UserError(f"cannot read {path}: {error.strerror}") from None
+    return gzip.GzipFile(fileobj=stream) if unpacked and path.suffix == ".gz" else stream  # type: ignore[return-value]
 
 
-def read_lines(path: str | Path, errors: Errors = "strict") -> Iterator[str]:
+def read_lines(path: str | Path) -> Iterator[str]:
     """Lines of a plain or gzip'd UTF-8 file; UserError with file and line where something is wrong."""
     count = 0
     with open_bytes(path) as stream:
         try:
-            for line in decode_lines(stream, str(path), errors):
+            for line in decode_lines(stream, str(path)):
                 yield line
                 count += 1
         except (EOFError, zlib.error, gzip.BadGzipFile) as error:
@@ -79,24 +75,19 @@ def checksum(path: str | Path) -> str:
 
 def read_parallel(source: str, target: str) -> Iterator[Pair]:
     """Line n of `source` with line n of `target`; UserError where one file has more lines, or both have none."""
-    lines = [read_lines(source), read_lines(target)]
-    count = 0
-    while True:
-        src, tgt = next(lines[0], None), next(lines[1], None)
+    number = 0
+    lines = zip_longest(read_lines(source), read_lines(target))
+    for number, (src, tgt) in enumerate(lines, start=1):
         if src is None or tgt is None:
-            break
-        count += 1
+            shorter, longer = (source, target) if src is None else (target, source)
+            total = number + sum(1 for _ in lines)
+            raise UserError(
+                f"unequal line counts: {shorter} has {number - 1} lines, {longer} has {total}; "
+                f"line {number} of {longer} has no partner"
+            )
         yield Pair(src, tgt)
-    if src is None and tgt is None:
-        if count == 0:
-            raise UserError(f"{source} is empty, and so is {target}; give files with text")
-        return
-    shorter, longer, rest = (source, target, lines[1]) if src is None else (target, source, lines[0])
-    total = count + 1 + sum(1 for _ in rest)
-    raise UserError(
-        f"unequal line counts: {shorter} has {count} lines, {longer} has {total}; "
-        f"line {count + 1} of {longer} has no partner"
-    )
+    if number == 0:
+        raise UserError(f"{source} is empty, and so is {target}; give files with text")
 
 
 def read_tsv(path: str) -> Iterator[Pair]:
@@ -132,7 +123,7 @@ class TextCorpus(Corpus):
 
     def __init__(
         self,
-        train_src: str | None,
+        train_src: str | None = None,
         train_tgt: str | None = None,
         valid_src: str | None = None,
         valid_tgt: str | None = None,
@@ -152,40 +143,36 @@ class TextCorpus(Corpus):
         self.name = name
         self._selection = Subset(max_pairs, subset, join, join_share, seed)
         self._about = {"licence": licence, "url": url}
-        self.source_language = source or ""
-        self.target_language = target or ""
+        self.source_language, self.target_language = source or "", target or ""
         if not train_src:
             raise ConfigError("data=text needs data.train_src=FILE (and data.train_tgt=FILE, or one .tsv for both)")
-        test_files = [test_tgt] if isinstance(test_tgt, str) else list(test_tgt or [])
-        self._train = _side_files("train", train_src, [train_tgt] if train_tgt else [])
-        self._valid = _side_files("valid", valid_src, [valid_tgt] if valid_tgt else [])
-        self._test = _side_files("test", test_src, test_files)
+        self._files = {
+            "train": _side_files("train", train_src, train_tgt),
+            "valid": _side_files("valid", valid_src, valid_tgt),
+            "test": _side_files("test", test_src, test_tgt),
+        }
 
     def train(self) -> Iterator[Pair]:
-        return self._selection.apply(lambda: _read(self._train))
+        return self._selection.apply(lambda: _read(self._files["train"]))
 
     def valid(self) -> Iterator[Pair]:
-        return _read(self._valid)
+        return _read(self._files["valid"])
 
     def test_sets(self) -> dict[str, TestSet]:
-        if not self._test:
+        if not self._files["test"]:
             return {}
-        source, *references = self._test
-        if not references:
-            pairs = list(read_tsv(source))
-            return {"test": TestSet("test", [p.source for p in pairs], [[p.target for p in pairs]])}
-        pairs_by_reference = [list(read_parallel(source, reference)) for reference in references]
-        sources = [pair.source for pair in pairs_by_reference[0]]
-        return {"test": TestSet("test", sources, [[p.target for p in pairs] for pairs in pairs_by_reference])}
+        source, *references = self._files["test"]
+        by_reference = [list(read_parallel(source, path)) for path in references] or [list(read_tsv(source))]
+        sources = [pair.source for pair in by_reference[0]]
+        return {"test": TestSet("test", sources, [[pair.target for pair in pairs] for pairs in by_reference])}
 
     def provenance(self) -> dict[str, Any]:
-        files = {"train": self._train, "valid": self._valid}
         return {
             "corpus": self.name,
             **{
                 split: [{"file": Path(path).name, "sha256": checksum(path)} for path in paths]
-                for split, paths in files.items()
-                if paths
+                for split, paths in self._files.items()
+                if paths and split != "test"
             },
             **{key: value for key, value in self._about.items() if value},
             **self._selection.identity(),
@@ -193,17 +180,26 @@ class TextCorpus(Corpus):
 
     def identity(self) -> dict[str, Any]:
         """The files' bytes, whatever they are called."""
-        files = {"train": self._train, "valid": self._valid, "test": self._test}
-        hashes = {split: [_bytes_sha256(path) for path in paths] for split, paths in files.items()}
+        hashes: dict[str, list[str]] = {split: [] for split in self._files}
+        for split, paths in self._files.items():
+            for path in paths:
+                with open_bytes(path, unpacked=False) as stream:
+                    hashes[split].append(hashlib.file_digest(stream, "sha256").hexdigest())  # type: ignore[arg-type]
         return {"text": hashes, **self._selection.identity()}
 
     def expected_pairs(self) -> int | None:
-        lines = _estimate_lines(Path(self._train[0]))
-        return lines if self._selection.max_pairs is None else min(lines, self._selection.max_pairs)
+        """From the line ends in the first mebibyte of the file and the size of the whole."""
+        path = Path(self._files["train"][0])
+        with open_bytes(path, unpacked=False) as stream:
+            start = stream.read(1 << 20)
+        text = zlib.decompressobj(wbits=31).decompress(start) if path.suffix == ".gz" else start
+        lines = round(text.count(b"\n") * path.stat().st_size / max(1, len(start)))
+        return min(lines, self._selection.max_pairs or lines)
 
 
-def _side_files(split: str, source: str | None, targets: list[str]) -> tuple[str, ...]:
+def _side_files(split: str, source: str | None, target: Paths) -> tuple[str, ...]:
     """The files of a split, source first; a .tsv stands alone. ConfigError where one is missing."""
+    targets = [target] if target and isinstance(target, str) else list(target or ())
     if not source:
         if targets:
             raise ConfigError(f"data.{split}_tgt is given without data.{split}_src; give both")
@@ -213,25 +209,11 @@ def _side_files(split: str, source: str | None, targets: list[str]) -> tuple[str
         raise ConfigError(f"data.{split}_src={source} holds both sides; leave data.{split}_tgt away")
     if not is_table and not targets:
         raise ConfigError(f"data.{split}_src={source} needs data.{split}_tgt=FILE (only a .tsv holds both sides)")
-    return (str(Path(source).expanduser()), *(str(Path(path).expanduser()) for path in targets))
-
-
-def _bytes_sha256(path: str) -> str:
-    with _open_raw(Path(path)) as stream:
-        return hashlib.file_digest(stream, "sha256").hexdigest()  # type: ignore[arg-type]
-
-
-def _estimate_lines(path: Path) -> int:
-    """From the line ends in the first mebibyte of the file and the size of the whole."""
-    with _open_raw(path) as stream:
-        start = stream.read(1 << 20)
-    text = zlib.decompressobj(wbits=31).decompress(start) if path.suffix == ".gz" else start
-    return round(text.count(b"\n") * path.stat().st_size / max(1, len(start)))
+    return tuple(str(Path(path).expanduser()) for path in (source, *targets))
 
 
 def _read(files: tuple[str, ...]) -> Iterator[Pair]:
+    """One .tsv, two parallel files, or nothing."""
     if not files:
         return iter(())
-    if len(files) == 1:
-        return read_tsv(files[0])
-    return read_parallel(files[0], files[1])
+    return read_tsv(*files) if len(files) == 1 else read_parallel(*files)

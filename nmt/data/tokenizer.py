@@ -9,6 +9,7 @@ import io
 import re
 import unicodedata
 from collections.abc import Iterable, Sequence
+from functools import partial
 from pathlib import Path
 
 import sentencepiece as spm
@@ -47,14 +48,15 @@ class Tokenizer:
     def from_file(cls, path: Path, normalises: bool) -> "Tokenizer":
         """UserError where the file is missing, or not a model that this program has learned."""
         try:
-            if path.stat().st_size > MODEL_LIMIT:
-                raise UserError(f"{path} has over {MODEL_LIMIT:,} bytes; no SentencePiece model of this program does")
-            tokenizer = cls(path.read_bytes(), normalises)
+            with path.open("rb") as file:
+                model = file.read(MODEL_LIMIT + 1)
         except OSError as error:
             raise UserError(f"cannot read {path}: {error.strerror}") from None
+        if len(model) > MODEL_LIMIT:
+            raise UserError(f"{path} has over {MODEL_LIMIT:,} bytes; no SentencePiece model of this program does")
+        try:
+            tokenizer = cls(model, normalises)
         except Exception as error:  # SentencePiece raises several unrelated kinds
-            if isinstance(error, UserError):
-                raise
             raise UserError(f"{path} is no SentencePiece model ({type(error).__name__})") from None
         special = tuple(getattr(tokenizer._processor, f"{name}_id")() for name in ("pad", "unk", "bos", "eos"))
         if special != (PAD, UNK, BOS, EOS):
@@ -118,16 +120,30 @@ def train_tokenizer(lines: Iterable[str], settings: TokenizerSettings, normalise
         )
     if skipped := sum(len(line.encode()) > LONGEST_TRAINING_LINE for line in unique):
         say(f"{skipped:,} lines of over {LONGEST_TRAINING_LINE:,} bytes were not used to learn pieces from")
-    size = settings.vocab_size
-    model, complaint = _attempt(usable, size, settings)
-    if model is None and settings.shrink and (limit := _LIMIT.search(complaint)):
-        model, complaint = _attempt(usable, _largest(usable, int(limit[1]), settings), settings)
-    if model is None:
-        raise ConfigError(_explain(usable, settings, complaint))
+    size, attempt = settings.vocab_size, partial(_attempt, usable, settings)
+    model, complaint = attempt(size)
+    if model is None and (limit := _LIMIT.search(complaint)):
+        # SentencePiece's own limit is at times one or two too high for its next attempt: step down until one works
+        sizes = range(int(limit[1]), max(0, int(limit[1]) - 8), -1)
+        largest, model = next(((n, smaller) for n in sizes if (smaller := attempt(n)[0])), (int(limit[1]), None))
+        if model is None or not settings.shrink:
+            raise ConfigError(
+                f"tokenizer.vocab_size={size} is more than this corpus supports; the largest that works is {largest} "
+                f"(or tokenizer.shrink=true takes the largest)"
+            )
+    if model is None:  # specials, bytes and characters are the floor
+        floor = FIRST_BYTE + 256 + len(set("".join(usable).replace(" ", SPACE)) | {SPACE})
+        smallest = next((n for n in range(max(floor, size + 1), floor + 24) if attempt(n)[0]), None)
+        if smallest is None:
+            reason = complaint.split("\n")[0]
+            raise ConfigError(f"SentencePiece cannot learn {size} pieces from this corpus: {reason}")
+        raise ConfigError(
+            f"tokenizer.vocab_size={size} is too small for this corpus; the smallest that works is {smallest}"
+        )
     return Tokenizer(model, normalises)
 
 
-def _attempt(lines: list[str], size: int, settings: TokenizerSettings) -> tuple[bytes | None, str]:
+def _attempt(lines: list[str], settings: TokenizerSettings, size: int) -> tuple[bytes | None, str]:
     """A trained model, or None and the message of SentencePiece."""
     model = io.BytesIO()
     try:
@@ -150,36 +166,3 @@ def _attempt(lines: list[str], size: int, settings: TokenizerSettings) -> tuple[
     except (RuntimeError, OSError) as error:
         return None, str(error)
     return model.getvalue(), ""
-
-
-def _explain(lines: list[str], settings: TokenizerSettings, complaint: str) -> str:
-    """One line with the sizes that work, found by asking SentencePiece again."""
-    size = settings.vocab_size
-    if limit := _LIMIT.search(complaint):
-        return (
-            f"tokenizer.vocab_size={size} is more than this corpus supports; the largest that works is "
-            f"{_largest(lines, int(limit[1]), settings)} (or tokenizer.shrink=true takes the largest)"
-        )
-    smallest = _smallest(lines, size, settings)
-    if smallest is not None:
-        return f"tokenizer.vocab_size={size} is too small for this corpus; the smallest that works is {smallest}"
-    reason = complaint.split("\n")[0]
-    return f"SentencePiece cannot learn {size} pieces from this corpus: {reason}"
-
-
-def _largest(lines: list[str], limit: int, settings: TokenizerSettings) -> int:
-    """SentencePiece's own limit is at times one or two too high for its next attempt: step down until one works."""
-    for size in range(limit, max(0, limit - 8), -1):
-        if _attempt(lines, size, settings)[0] is not None:
-            return size
-    return limit
-
-
-def _smallest(lines: list[str], size: int, settings: TokenizerSettings) -> int | None:
-    """Specials, bytes and characters are the floor; the first size from there on that works."""
-    characters = len(set("".join(lines).replace(" ", SPACE)) | {SPACE})
-    floor = 4 + 256 + characters
-    for candidate in range(floor, floor + 24):
-        if candidate > size and _attempt(lines, candidate, settings)[0] is not None:
-            return candidate
-    return None

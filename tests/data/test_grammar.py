@@ -29,6 +29,8 @@ from nmt.data.grammar.phrases import (
     to_pair,
 )
 from nmt.errors import ConfigError
+from nmt.schema import check
+from nmt.training_settings import GrammarSettings
 
 DIGEST = (
     "import hashlib;from itertools import islice;from nmt.data.grammar import GrammarCorpus;"
@@ -141,7 +143,17 @@ def test_test_sentences_use_no_word_that_training_lacks(default: GrammarCorpus, 
 
 def test_a_split_of_no_pairs_is_refused_by_name() -> None:
     with pytest.raises(ConfigError, match=r"data\.test_pairs=0"):
-        GrammarCorpus(test_pairs=0)
+        check(
+            GrammarSettings,
+            {
+                "_target_": "nmt.data.grammar.GrammarCorpus",
+                "seed": 1,
+                "train_pairs": 9,
+                "valid_pairs": 9,
+                "test_pairs": 0,
+            },
+            "data.",
+        )
 
 
 # ---- alignment

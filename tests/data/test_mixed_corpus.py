@@ -4,11 +4,16 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from hydra import compose, initialize_config_dir
+from omegaconf import OmegaConf
 
+from nmt.cli import conf_dir
 from nmt.data.mixed_corpus import MixedCorpus
 from nmt.data.synthetic import SyntheticCorpus
 from nmt.data.text import TextCorpus
 from nmt.errors import ConfigError
+from nmt.schema import check
+from nmt.training_settings import MixSettings
 
 
 @pytest.fixture
@@ -58,9 +63,7 @@ def test_the_identity_changes_with_each_part_and_weight(parts: dict[str, Any]) -
         ({"parts": {}}, "data.parts.news.train_src"),
         ({"weights": {"third": 1}}, "names third; the parts are first, second"),
         ({"held_out": "third"}, "names third"),
-        ({"weights": {"first": 0}}, "data.weights.first=0"),
-        ({"parts": {"first": {"train_source": "a"}}}, "data.parts.first: .*train_source"),
-        ({"parts": {"first": {"path": "x", "splits": "a"}}}, "data.parts.first: .*splits"),
+        ({"parts": {"first": {"licence": "a"}}}, "needs data.train_src"),
     ],
 )
 def test_what_cannot_be_mixed_is_refused_by_its_key(
@@ -68,3 +71,18 @@ def test_what_cannot_be_mixed_is_refused_by_its_key(
 ) -> None:
     with pytest.raises(ConfigError, match=message):
         MixedCorpus(**({"parts": parts} | change))
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"weights": {"first": 0}}, "data.weights.first=0"),
+        ({"parts": {"first": {"train_source": "a"}}}, "data.parts.first.train_source"),
+        ({"parts": {"first": {"path": "x", "splits": "a"}}}, "data.parts.first.splits"),
+    ],
+)
+def test_settings_of_a_mixture_are_checked_by_their_key(change: dict[str, Any], message: str) -> None:
+    with initialize_config_dir(str(conf_dir()), version_base="1.3"):
+        settings: Any = OmegaConf.to_container(compose("prepare", ["data=mix"]).data)
+    with pytest.raises(ConfigError, match=message):
+        check(MixSettings, settings | {"parts": {"first": {"train_src": "a"}}} | change, "data.")

@@ -1,11 +1,17 @@
 """Copy and reverse say what they promise: right by construction, held out where the space allows, never endless."""
 
 from itertools import islice
+from typing import Any
 
 import pytest
+from hydra import compose, initialize_config_dir
+from omegaconf import OmegaConf
 
+from nmt.cli import conf_dir
 from nmt.data.synthetic import SyntheticCorpus, symbol
 from nmt.errors import ConfigError
+from nmt.schema import check
+from nmt.training_settings import SyntheticSettings
 
 SMALL = {"train_pairs": 211, "valid_pairs": 13, "test_pairs": 31}
 
@@ -70,5 +76,12 @@ def test_same_seed_same_pairs_and_another_seed_others() -> None:
 
 @pytest.mark.parametrize("key", ["symbols", "min_length", "max_length", "train_pairs", "valid_pairs", "test_pairs"])
 def test_a_bad_setting_is_named(key: str) -> None:
+    with initialize_config_dir(str(conf_dir()), version_base="1.3"):
+        settings: Any = OmegaConf.to_container(compose("prepare", ["data=copy"]).data)
     with pytest.raises(ConfigError, match=rf"data\.{key}=0"):
-        SyntheticCorpus(**{key: 0})
+        check(SyntheticSettings, settings | {key: 0}, "data.")
+
+
+def test_a_longest_length_below_the_shortest_is_named() -> None:
+    with pytest.raises(ConfigError, match=r"data\.max_length=3 is below data\.min_length=4"):
+        SyntheticCorpus(min_length=4, max_length=3)

@@ -5,8 +5,9 @@ import json
 import os
 import re
 import shutil
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import contextmanager, suppress
+import sys
+from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -14,18 +15,10 @@ from typing import Any
 import numpy as np
 from filelock import FileLock, Timeout
 
-from nmt.data.corpus import Corpus, Pair, TestSet
+from nmt.data.corpus import Corpus, Pair
 from nmt.data.encoded_pairs import EncodedPairs, PartRange, Sequences, encode_pairs
-from nmt.data.preparation.corpus_builder import (
-    CARD_PAGE,
-    VALID,
-    WORK_FILES,
-    CorpusBuilder,
-    PreparationSettings,
-    TokenizerPair,
-)
-from nmt.data.preparation.resumable_arrays import map_array
-from nmt.data.preparation.worker_pool import available_cpus
+from nmt.data.preparation.corpus_builder import CARD_PAGE, VALID, WORK, CorpusBuilder
+from nmt.data.preparation.encoding import TokenizerPair
 from nmt.data.test_sets import PREPARED_FOLDER, select_test_sets, set_names
 from nmt.data.tokenizer import Tokenizer, load_tokenizers
 from nmt.errors import UserError
@@ -66,32 +59,35 @@ def prepare_from_config(
     """
     if config["prepared"]:
         return open_prepared(Path(str(config["prepared"])).expanduser())
-    settings = PreparationSettings(
-        check(TokenizerSettings, config["tokenizer"], "tokenizer."),
-        check(CleaningSettings, config["cleaning"], "cleaning."),
-        config["batching"]["max_pieces"],
-        available_cpus() if config["workers"] is None else config["workers"],
-    )
+    cpus = len(os.sched_getaffinity(0)) if sys.platform == "linux" else os.cpu_count() or 1
+    tokenizer = check(TokenizerSettings, config["tokenizer"], "tokenizer.")
+    cleaning = check(CleaningSettings, config["cleaning"], "cleaning.")
+    max_pieces, workers = config["batching"]["max_pieces"], config["workers"] or cpus
     corpus = make_corpus()
     valid_names, test_names = (set_names(config["evaluate"][key]) for key in ("valid", "test"))
 
     def builder() -> CorpusBuilder:
         """The corpus's validation and test text is kept out; sacreBLEU's sets replace the one and join the other."""
-        valid = list(corpus.valid()) if not valid_names else _as_pairs(select_test_sets(corpus, valid_names).values())
+        valid_sets = select_test_sets(corpus, valid_names).values() if valid_names else ()
+        pairs = (Pair(*pair) for test in valid_sets for pair in zip(test.sources, test.references[0], strict=True))
         tests = corpus.test_sets() | (select_test_sets(corpus, test_names) if test_names else {})
-        return CorpusBuilder(corpus, settings, valid, tests)
+        valid = list(pairs if valid_names else corpus.valid())
+        return CorpusBuilder(corpus, valid, tests, tokenizer, cleaning, max_pieces, workers)
 
     content = {  # everything that decides the bytes of the folder
         "format": FORMAT,
         "corpus": corpus.identity(),
         "languages": [corpus.source_language, corpus.target_language],
-        "tokenizer": settings.tokenizer.model_dump() if tokenizers is None else None,
-        "pieces": [hashlib.sha256(tokenizer.model).hexdigest() for tokenizer in tokenizers or ()],
-        "cleaning": settings.cleaning.model_dump(),
-        "max_pieces": settings.max_pieces,
+        "tokenizer": tokenizer.model_dump() if tokenizers is None else None,
+        "pieces": [hashlib.sha256(pieces.model).hexdigest() for pieces in tokenizers or ()],
+        "cleaning": cleaning.model_dump(),
+        "max_pieces": max_pieces,
         "held_out": [*(f"valid {name}" for name in valid_names), *test_names],
     }
-    folder = Path(str(config["data_dir"])).expanduser() / PREPARED_FOLDER / _folder_name(corpus, content)
+    digest = hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()
+    words = (corpus.name, corpus.source_language, corpus.target_language, digest[:12])
+    name = re.sub(r"[^\w.-]+", "-", "-".join(word for word in words if word)).lstrip(".-")
+    folder = Path(str(config["data_dir"])).expanduser() / PREPARED_FOLDER / name
     if not (folder / MANIFEST).exists():
         with _lock(folder):
             if not (folder / MANIFEST).exists():
@@ -99,13 +95,22 @@ def prepare_from_config(
     return open_prepared(folder)
 
 
-def _as_pairs(sets: Iterable[TestSet]) -> list[Pair]:
-    return [Pair(*pair) for test in sets for pair in zip(test.sources, test.references[0], strict=True)]
-
-
 def open_prepared(folder: Path) -> PreparedCorpus:
     """A prepared folder as it is. UserError where it is none, is damaged, or of another version."""
-    manifest = _read_manifest(folder)
+    try:
+        manifest = json.loads((folder / MANIFEST).read_text(encoding="utf-8"))
+        version = manifest["format"]
+    except FileNotFoundError:
+        raise UserError(
+            f"{folder} is no prepared corpus: it has no {MANIFEST}; make one: python -m nmt.prepare"
+        ) from None
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise UserError(f"{folder / MANIFEST} is damaged ({error}); delete {folder} and prepare again") from None
+    if version != FORMAT:
+        raise UserError(
+            f"{folder} was prepared by another version of this program (format {version}, this one reads {FORMAT}); "
+            f"delete it and prepare again"
+        )
     facts = manifest["facts"]
     source, target = load_tokenizers(folder)
     try:
@@ -118,39 +123,38 @@ def open_prepared(folder: Path) -> PreparedCorpus:
     return PreparedCorpus(folder, source, target, train, valid, valid_pairs, facts)
 
 
+def _map_sequences(folder: Path, side: str, facts: Mapping[str, Any]) -> Sequences:
+    ids, offsets = (
+        np.memmap(path, dtype=kind, mode="r") if path.stat().st_size else np.zeros(0, dtype=kind)
+        for path, kind in ((folder / f"{side}.ids", facts["ids"]), (folder / f"{side}.offsets", "int64"))
+    )
+    if len(offsets) != facts["train"]["kept"] + 1 or offsets[-1] != len(ids):
+        raise ValueError(f"{side}.ids and {side}.offsets are not of the size that {MANIFEST} says")
+    return Sequences(ids, offsets)
+
+
 def data_identity(facts: Mapping[str, Any]) -> str:
     """A checksum of what was read for training and of the pieces' numbers; the same data give the same one."""
     facts_of_text = {key: facts[key] for key in ("train_sha256", "source_vocab", "target_vocab")}
     return hashlib.sha256(json.dumps(facts_of_text, sort_keys=True).encode()).hexdigest()
 
 
-def _folder_name(corpus: Corpus, content: Mapping[str, Any]) -> str:
-    digest = hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()
-    words = (corpus.name, corpus.source_language, corpus.target_language, digest[:12])
-    return re.sub(r"[^\w.-]+", "-", "-".join(word for word in words if word)).lstrip(".-")
-
-
-@contextmanager
-def _lock(folder: Path) -> Iterator[None]:
-    """One builder at a time; the lock goes with its process, whatever ends that."""
+def _lock(folder: Path) -> AbstractContextManager[Any]:
+    """Held by one builder at a time; the lock goes with its process, whatever ends that."""
     lock = FileLock(str(folder.with_name(f".{folder.name}.lock")))
-    announced = False
-    while not lock.is_locked:
+    seconds = 0
+    while True:
         try:
             folder.parent.mkdir(parents=True, exist_ok=True)
-            lock.acquire(timeout=1 if announced else 0)
+            return lock.acquire(timeout=seconds)
         except Timeout:
-            if not announced:
+            if not seconds:
                 say(f"another process is preparing {folder}; waiting for it")
-            announced = True
+            seconds = 1
         except FileNotFoundError:  # the other process has failed and removed the folder
             continue
         except OSError as error:
             raise _unwritable(folder, error) from None
-    try:
-        yield
-    finally:
-        lock.release()
 
 
 def _build(
@@ -166,16 +170,16 @@ def _build(
             manifest = {**content, "facts": facts}
             text = json.dumps(manifest, indent=1, ensure_ascii=False, allow_nan=False) + "\n"
             write_text(unfinished / MANIFEST, text)
-        for name in WORK_FILES:
-            (unfinished / name).unlink(missing_ok=True)
+        shutil.rmtree(unfinished / WORK, ignore_errors=True)
         shutil.rmtree(folder, ignore_errors=True)  # no manifest: not a prepared folder
         os.replace(unfinished, folder)
-    except UserError:
-        _remove(unfinished)
-        raise
-    except OSError as error:
-        _remove(unfinished)
-        raise _unwritable(folder, error) from None
+    except (UserError, OSError) as error:
+        shutil.rmtree(unfinished, ignore_errors=True)
+        folder.with_name(f".{folder.name}.lock").unlink(missing_ok=True)
+        for parent in (folder.parent, folder.parent.parent):
+            with suppress(OSError):  # not empty
+                parent.rmdir()
+        raise error if isinstance(error, UserError) else _unwritable(folder, error) from None
 
 
 def _unwritable(folder: Path, error: OSError) -> UserError:
@@ -183,39 +187,3 @@ def _unwritable(folder: Path, error: OSError) -> UserError:
         f"cannot write {folder} ({error.strerror or error}); nothing is left of it. "
         f"Free some space, or keep prepared corpora elsewhere: data_dir=FOLDER"
     )
-
-
-def _remove(folder: Path) -> None:
-    """The folder, and those around it that were made for it."""
-    shutil.rmtree(folder, ignore_errors=True)
-    with suppress(OSError):
-        folder.with_name(f".{folder.name.removesuffix('.unfinished')}.lock").unlink()
-    for parent in (folder.parent, folder.parent.parent):
-        with suppress(OSError):  # not empty
-            parent.rmdir()
-
-
-def _read_manifest(folder: Path) -> dict[str, Any]:
-    try:
-        manifest = json.loads((folder / MANIFEST).read_text(encoding="utf-8"))
-        version = manifest["format"]
-    except FileNotFoundError:
-        raise UserError(
-            f"{folder} is no prepared corpus: it has no {MANIFEST}; make one: python -m nmt.prepare"
-        ) from None
-    except (OSError, ValueError, KeyError, TypeError) as error:
-        raise UserError(f"{folder / MANIFEST} is damaged ({error}); delete {folder} and prepare again") from None
-    if version != FORMAT:
-        raise UserError(
-            f"{folder} was prepared by another version of this program (format {version}, this one reads {FORMAT}); "
-            f"delete it and prepare again"
-        )
-    return manifest
-
-
-def _map_sequences(folder: Path, side: str, facts: Mapping[str, Any]) -> Sequences:
-    ids = map_array(folder / f"{side}.ids", np.dtype(facts["ids"]))
-    offsets = map_array(folder / f"{side}.offsets", np.dtype("int64"))
-    if len(offsets) != facts["train"]["kept"] + 1 or offsets[-1] != len(ids):
-        raise ValueError(f"{side}.ids and {side}.offsets are not of the size that {MANIFEST} says")
-    return Sequences(ids, offsets)

@@ -15,9 +15,9 @@ from tests.data.preparation.tasks import Die, Fail, Square
 
 @pytest.mark.parametrize("workers", [1, 2])
 def test_results_come_in_order_from_as_many_processes_as_asked_for(workers: int) -> None:
-    found = list(map_in_order(Square(), ((n,) for n in range(23)), lambda chunk: chunk, workers))
-    assert [(chunk[0], result[0]) for chunk, result in found] == [(n, n * n) for n in range(23)]
-    processes = {result[1] for _, result in found}
+    found = list(map_in_order(Square(), range(23), workers))
+    assert [square for square, _ in found] == [n * n for n in range(23)]
+    processes = {process for _, process in found}
     assert (processes == {os.getpid()}) == (workers == 1)
     assert len(processes) <= workers
 
@@ -25,16 +25,16 @@ def test_results_come_in_order_from_as_many_processes_as_asked_for(workers: int)
 @pytest.mark.parametrize("workers", [1, 2])
 def test_an_error_there_is_an_error_here(workers: int) -> None:
     with pytest.raises(UserError, match="seven"):
-        list(map_in_order(Fail(), ((n,) for n in range(20)), lambda chunk: chunk, workers))
+        list(map_in_order(Fail(), range(20), workers))
 
 
 def test_a_worker_that_dies_is_said() -> None:
     with pytest.raises(UserError, match="worker process has ended"):
-        list(map_in_order(Die(), ((n,) for n in range(20)), lambda chunk: chunk, 2))
+        list(map_in_order(Die(), range(20), 2))
 
 
 def test_no_worker_is_left_when_the_results_are_not_wanted_any_more() -> None:
-    results = map_in_order(Square(), ((n,) for n in range(100)), lambda chunk: chunk, 2)
+    results = map_in_order(Square(), range(100), 2)
     next(results)
     results.close()  # type: ignore[attr-defined]
     assert psutil.Process().children() == []
@@ -44,7 +44,7 @@ def test_workers_end_with_a_parent_that_is_killed() -> None:
     program = (
         "import time\nfrom nmt.data.preparation.worker_pool import map_in_order\n"
         "from nmt.data.cleaning import looks_tokenised\n"
-        "for chunk, _ in map_in_order(looks_tokenised, (('a',) for _ in range(9)), lambda chunk: chunk, 2):\n"
+        "for _ in map_in_order(looks_tokenised, 'abcdefghi', 2):\n"
         "    print('started', flush=True)\n    time.sleep(600)\n"
     )
     parent = subprocess.Popen([sys.executable, "-c", program], stdout=subprocess.PIPE, env=program_environment())
