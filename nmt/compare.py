@@ -22,17 +22,15 @@ from nmt.provenance import command_line, provenance
 from nmt.run import read_config
 from nmt.settings import CompareConfig, EvaluateConfig, further_metrics
 from nmt.study.arguments import ChildOverrides, split_arguments
-from nmt.study.attention_maps import AttentionPictures, draw_example_attention
+from nmt.study.attention_maps import draw_example_attention
 from nmt.study.explorer import explore_test_set
 from nmt.study.extra_rows import ExtraRow, equal_time, other_searches
-from nmt.study.headline import LengthGroups
+from nmt.study.headline import LengthGroups, length_groups
 from nmt.study.job_progress import job_watcher
 from nmt.study.jobs import Job, JobStep, child_environment, run_jobs
 from nmt.study.length_views import TrainingLengths, training_lengths
-from nmt.study.page import ReportTexts
-from nmt.study.remarks import remarks
-from nmt.study.report import Report, StudyInputs, StudySettings, build_report, choose_baseline
-from nmt.study.report_files import terminal_report, write_report
+from nmt.study.report import Report, StudyInputs, StudySettings, build_report, choose_baseline, remarks
+from nmt.study.report_files import ReportTexts, terminal_report, write_report
 from nmt.study.results import Result, System, group_by_system, is_text_file, mean_alignments, read_result, text_names
 from nmt.study.samples import sample_outputs
 
@@ -88,11 +86,7 @@ def compare(composed: Composed, children: ChildOverrides, command: str) -> None:
 
 
 def _choices(cfg: CompareConfig, settings: EvaluateConfig) -> StudySettings:
-    short, long = cfg.headline.short, cfg.headline.long
-    assert short[0] is not None
-    assert short[1] is not None
-    assert long[0] is not None
-    groups = LengthGroups((short[0], short[1]), (long[0], long[1]))
+    groups = length_groups(cfg.headline)
     return StudySettings(cfg.baseline, cfg.pairs, groups, cfg.bootstrap, further_metrics(settings))
 
 
@@ -277,7 +271,7 @@ def _write(
     """Everything into output; headline, tables and the figures' paths to stdout."""
     with_text = cfg.report.text == "all"
     translators = _translators(systems, trust) if with_text or (cfg.draw_attention and cfg.sentence) else []
-    texts, pictures = ReportTexts(None, None), AttentionPictures()
+    texts, pictures = ReportTexts(None, None), list[tuple[str, str]]()
     if with_text:
         texts = ReportTexts(
             sample_outputs(systems, test.set, ends, cfg.report.samples),
@@ -285,12 +279,10 @@ def _write(
         )
     if cfg.draw_attention and (with_text or cfg.sentence):
         pictures = draw_example_attention(translators, test.set, cfg.sentence, output)
-    for line in pictures.notes:
-        say(f"note: {line}")
-    figure = write_report(report, texts, pictures.files, output)
+    figure = write_report(report, texts, pictures, output)
     print(terminal_report(report))
     print()
-    for label, picture in pictures.files:
+    for label, picture in pictures:
         print(printable(f"attention of {label}: {(output / picture).as_posix()}"))
     print(printable(f"report: {(output / 'comparison.html').as_posix()}"))
     print(printable(f"figure: {figure.as_posix()}"))

@@ -10,6 +10,7 @@ from typing import Annotated, Any, Literal, Self
 
 from pydantic import Field, model_validator
 
+from nmt.evaluation.metrics import ON_DEMAND
 from nmt.model_settings import Seed
 from nmt.schema import Component, Settings, one_of, setting, shown
 from nmt.training_settings import Device, PrepareConfig, Texts, Threads, TrainConfig
@@ -128,7 +129,8 @@ class MeasuredSettings(SearchSettings, LoadingSettings):
     evaluate: SelectionSettings = setting("test sets by name")
     target_language: str | None = setting("chooses BLEU's tokenizer (zh, ja, ko, ...); null: the run's, else 13a")
     ter: bool = setting("TER takes longer than the other scores together; nmt.compare leaves it out unless asked")
-    metrics: list[Literal["chrf++", "bleu_lc"]] = setting("further metrics: [chrf++,bleu_lc]; bleu_lc ignores case")
+    metrics: list[Literal[ON_DEMAND]] = setting(  # type: ignore[valid-type]
+        "further metrics: [chrf++,bleu_lc]; bleu_lc ignores case")
     alignment: GoldSettings = setting("attention compared with gold word alignments (AER)")
     data_dir: str = setting("where prepared corpora are: they keep the test sets", path=True)
 

@@ -406,7 +406,15 @@ def warm_up() -> None:
     """Imports what programs import, once and not in every child."""
     os.environ |= dict.fromkeys(("OMP_NUM_THREADS", "MKL_NUM_THREADS", "HF_HUB_OFFLINE", "HF_DATASETS_OFFLINE"), "1")
     os.environ |= {"WANDB_MODE": "offline", "PYTHONPATH": str(ROOT), "PYTHONUTF8": "1"}
-    for name in ("train", "translate", "evaluate", "compare", "study.figures", "study.page", "study.attention_maps"):
+    for name in (
+        "train",
+        "translate",
+        "evaluate",
+        "compare",
+        "study.figures",
+        "study.report_files",
+        "study.attention_maps",
+    ):
         importlib.import_module(f"nmt.{name}")
     import torch
 

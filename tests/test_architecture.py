@@ -57,6 +57,19 @@ OLD_PARAMETERS = (
 )
 
 
+# Where values may be dict[str, Any], by file: elsewhere what passes between functions is a dataclass or a NamedTuple.
+UNTYPED = {
+    # JSON and YAML as they are read and written
+    "files", "run", "stored", "results", "checkpoints", "callbacks", "loop", "evaluate", "evaluation_report",
+    "alignment_error", "attention_alignment", "report_files", "figures", "data_card", "corpus_builder",
+    "prepared_corpus", "resumable_arrays", "filtering", "benchmarks/__init__", "attention_speed",
+    # configurations that Hydra composed or a run stored, before they are declared settings
+    "schema", "training_settings", "cli_help", "experiments", "loading", "train", "benchmark", "fairness", "trackers",
+    # what identifies a corpus or a version, written as JSON
+    "provenance", "corpus", "text", "synthetic", "generator", "mixed_corpus", "hub", "dataset_folder", "test_sets",
+}  # fmt: skip
+
+
 def room_of(path: Path) -> str:
     """nmt/data/text.py -> data; nmt/cli.py -> cli; nmt/__init__.py -> __init__."""
     return path.relative_to(PACKAGE).with_suffix("").parts[0]
@@ -179,6 +192,18 @@ def identifiers(path: Path) -> Iterator[str]:
             yield node.attr
         elif isinstance(node, ast.arg | ast.keyword):
             yield node.arg or ""
+
+
+@each([path for path in SOURCES if not {path.stem, f"{path.parent.name}/{path.stem}"} & UNTYPED])
+def test_values_between_functions_are_typed(path: Path) -> None:
+    untyped = []
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+            given = [node.args.vararg, node.args.kwarg, *node.args.posonlyargs, *node.args.args, *node.args.kwonlyargs]
+            annotations = [node.returns, *(argument.annotation for argument in given if argument)]
+            texts = [ast.unparse(annotation) for annotation in annotations if annotation]
+            untyped += [node.name for text in texts if re.search(r"(dict|Mapping)\[str, Any\]", text)]
+    assert untyped == []
 
 
 @each(SOURCES)

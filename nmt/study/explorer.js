@@ -88,10 +88,10 @@
     draw();
   };
 
-  const withoutWeights = ({ system, attention }) => {
+  const withoutWeights = (system) => {
     const { source, reference } = data.sentences[pick.sentence.value];
     const state = data.states[system];
-    const why = attention
+    const why = data.maps[system].length
       ? "This system has no weights for this sentence."
       : `${system} has no attention: all it knows of the source, for every word, is one vector${state ? ` (${state} numbers)` : ""}.`;
     const texts = [["source", source, 0], ["its translation", data.outputs[system]?.[pick.sentence.value], 1], ["reference", reference, 1]];
@@ -104,10 +104,9 @@
   };
   const draw = () => {
     const packed = current()?.[pick.way.value];
-    const system = data.systems.find((candidate) => candidate.system === pick.system.value);
     view.hidden = !packed;
     none.hidden = Boolean(packed);
-    if (!packed) return none.replaceChildren(...withoutWeights(system));
+    if (!packed) return none.replaceChildren(...withoutWeights(pick.system.value));
     map = decode(packed);
     active = null;
     for (const [name, box] of Object.entries(sides)) {
@@ -256,8 +255,8 @@
   root.hidden = false;
   const counted = GROUPS.map(([label, low, high], place) => [place, label, data.sentences.filter(({ words }) => low <= words && words < high).length]);
   fill(pick.length, counted.filter(([, , n]) => n).map(([place, label, n]) => [place, `${label} (${n})`]), 0);
-  fill(pick.system, data.systems.map(({ system, attention }) => [system, attention ? system : `${system} (no attention)`]),
-    data.systems.find(({ attention }) => attention)?.system);
+  fill(pick.system, data.systems.map((system) => [system, data.maps[system].length ? system : `${system} (no attention)`]),
+    data.systems.find((system) => data.maps[system].length));
   pick.sentence.append(make("option", { value: data.opened ?? Math.max(0, data.sentences.findIndex(({ words }) => words >= 8 && words <= 16)) }));
   chooseLength();
 })();

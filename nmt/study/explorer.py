@@ -1,8 +1,8 @@
 """The data of the report's attention explorer: every layer's and head's weights over words, small enough to embed."""
 
 import base64
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -11,16 +11,14 @@ from nmt.data.corpus import TestSet
 from nmt.data.text import words
 from nmt.errors import UserError
 from nmt.evaluation.by_length import source_length
-from nmt.study.attention_maps import END, WordMap, merge_pieces
+from nmt.study.attention_maps import END, Links, WordMap, merge_pieces
 from nmt.study.results import System
-from nmt.study.samples import Example, example_at, find_example, spread_over_lengths
+from nmt.study.samples import Example, example_at, spread_over_lengths
 
 if TYPE_CHECKING:
     from nmt.decoding.translator import Translator
 
 LEVELS = 255  # weights are rounded to 1/255
-
-Links = Sequence[tuple[int, int]]
 
 
 @dataclass(frozen=True)
@@ -50,19 +48,12 @@ class ExplorerSentence:
 
 
 @dataclass(frozen=True)
-class ExplorerSystem:
-    system: str
-    attention: bool
-
-
-@dataclass(frozen=True)
 class Explorer:
-    """What the explorer shows: sentences, systems, and for each system a map and an output of each sentence."""
+    """What the explorer shows: sentences, and for each system its maps and outputs of them."""
 
     sentences: list[ExplorerSentence]
-    systems: list[ExplorerSystem]
     maps: dict[str, list[SentenceMaps]]  # empty for a system without attention
-    outputs: dict[str, list[str | None]]  # translations, where known
+    outputs: dict[str, list[str | None]]  # translations; None: of the user's own sentence
     opened: int | None = None  # the sentence shown first; None: one of moderate length
 
 
@@ -73,58 +64,38 @@ def explore_test_set(
     count: int,
     sentence: str | None = None,
 ) -> Explorer | None:
-    """The user's sentence and `count` of the test set from the shortest to the longest.
+    """Each system's attention in forced decoding of the references and of its own translations.
 
-    None where no model can be loaded.
+    For the user's sentence, which is translated now unless it is in the test set, and `count` sentences of that from
+    the shortest to the longest. None where no model can be loaded.
     """
     if not translators or not count:
         return None
-    indices: list[int | None] = [*spread_over_lengths([source_length(source) for source in test.sources], count)]
+    indices: list[int | None] = [*spread_over_lengths(list(map(source_length, test.sources)), count)]
     if sentence:
         place = test.sources.index(sentence) if sentence in test.sources else None
         indices = [place, *(index for index in indices if index != place)]
-    examples = [find_example(test, sentence or "") if index is None else example_at(test, index) for index in indices]
-    outputs = {
-        system.label: [None if index is None else system.results[0].hypotheses[index] for index in indices]
-        for system in systems
-    }
-    return replace(explorer_data(examples, translators, outputs), opened=0 if sentence else None)
-
-
-def explorer_data(
-    sentences: Sequence[Example],
-    systems: Sequence[tuple[str, "Translator"]],
-    outputs: Mapping[str, Sequence[str | None]] | None = None,
-) -> Explorer:
-    """Each system's attention in forced decoding of the references and of its own translations.
-
-    outputs[label][i] is the system's translation of sentence i; None: it is translated now, where that can be told.
-    """
-    shown, maps = [], {}
-    for label, translator in systems:
-        targets = outputs.get(label) if outputs else None
-        rows: list[SentenceMaps] = []
-        attends = True
-        for index, example in enumerate(sentences):
-            own = targets[index] if targets else ""
-            reference_map, attends_here = _attention_map(translator, example, example.reference or "", example.gold)
-            own_map, _ = _attention_map(translator, example, own, ())
+    examples = [Example(sentence or "") if index is None else example_at(test, index) for index in indices]
+    hypotheses = {system.label: system.results[0].hypotheses for system in systems}
+    maps, outputs = {}, {}
+    for label, translator in translators:
+        outputs[label] = [None if index is None else hypotheses[label][index] for index in indices]
+        rows, attends = [], True
+        for example, output in zip(examples, outputs[label], strict=True):
+            reference, attends_here = _attention_map(translator, example, example.reference or "", example.gold)
+            rows.append(SentenceMaps(reference, _attention_map(translator, example, output)[0]))
             attends = attends and attends_here
-            rows.append(SentenceMaps(reference_map, own_map))
-        shown.append(ExplorerSystem(label, attends))
         maps[label] = rows if attends else []
-    return Explorer(
-        [ExplorerSentence(example.source, example.reference, len(words(example.source))) for example in sentences],
-        shown,
-        maps,
-        {label: list(outputs.get(label, [])) if outputs else [] for label, _ in systems},
-    )
+    sentences = [
+        ExplorerSentence(example.source, example.reference, len(words(example.source))) for example in examples
+    ]
+    return Explorer(sentences, maps, outputs, 0 if sentence else None)
 
 
 def _attention_map(
-    translator: "Translator", example: Example, target: str | None, gold: Links
+    translator: "Translator", example: Example, target: str | None, gold: Links = ()
 ) -> tuple[PackedMap | None, bool]:
-    """The map, and whether the system has attention as far as this sentence tells."""
+    """The map, and whether the system has attention as far as this sentence tells. No target: it is translated now."""
     if target is not None and not words(target):
         return None, True
     try:
@@ -133,13 +104,10 @@ def _attention_map(
         return None, True
     if attention is None:
         return None, False
-    weights = np.asarray(attention.weights, dtype=np.float64)
-    merged = merge_pieces(attention.source_pieces, attention.target_pieces, weights)
+    merged = merge_pieces(attention.source_pieces, attention.target_pieces, np.asarray(attention.weights, np.float64))
     # gold links count words between white space: they fit only where the map has exactly these words
-    fits = (len(words(example.source)), len(words(target or ""))) == tuple(
-        sum(word != END for word in side) for side in (merged.source, merged.target)
-    )
-    return packed_map(merged, gold if fits else ()), True
+    counts = [sum(word != END for word in side) for side in (merged.source, merged.target)]
+    return packed_map(merged, gold if counts == [len(words(example.source)), len(words(target or ""))] else ()), True
 
 
 def packed_map(map: WordMap, gold: Links = ()) -> PackedMap:

@@ -34,11 +34,10 @@ def other_searches(systems: Sequence[System], searches: Sequence[str]) -> list[E
         settings = tuple(search.split())
         slug = re.sub(r"[^\w.=-]+", "-", "-".join(settings))
         for system in systems:
+            name = f"{system.label}, {' '.join(settings)}"
             for result in system.results:
-                if result.run_dir is not None:
-                    name = f"{system.label}, {' '.join(settings)}"
-                    folder = result.run_dir / "evaluation" / slug
-                    rows.append(ExtraRow(name, result, result.run_dir, folder, settings, result.training))
+                if (run := result.run_dir) is not None:
+                    rows.append(ExtraRow(name, result, run, run / "evaluation" / slug, settings, result.training))
     return rows
 
 
@@ -48,64 +47,54 @@ def equal_time(systems: Sequence[System]) -> tuple[list[ExtraRow], list[str]]:
     For a run kept without its weights, the row evaluated earlier, where that cost no more.
     With remarks: which systems have no such weights, and what a reader of the rows should know.
     """
-    seconds = {system.label: system.mean(lambda result: result.training.cpu_seconds) for system in systems}
-    known_seconds = {label: value for label, value in seconds.items() if value}
-    if len(known_seconds) < 2:
+    costs = {system.label: system.mean(lambda result: result.training.cpu_seconds) for system in systems}
+    known = {label: cost for label, cost in costs.items() if cost}
+    if len(known) < 2:
         return [], []
-    cheapest = min(known_seconds, key=known_seconds.__getitem__)
-    budget = known_seconds[cheapest]
-    precision = _precision(next(system for system in systems if system.label == cheapest))
-    new_rows, missing, other_precision = [], [], []
+    cheapest = min(known, key=known.__getitem__)
+    budget = known[cheapest]
+    precision = next(_precision(system) for system in systems if system.label == cheapest)
+    rows: list[ExtraRow] = []
+    missing, other_precision = [], []
     for system in systems:
-        if known_seconds.get(system.label, budget) <= budget:  # no more in all, or unknown
-            continue
-        if _precision(system) != precision:
-            other_precision.append(system.label)
-            continue
-        earlier = [(result, _latest_within(result, budget)) for result in system.results]
-        if not all(row for _, row in earlier):
-            missing.append(system.label)
+        if known.get(system.label, budget) <= budget:  # no more in all, or unknown
             continue
         name = f"{system.label} at {cheapest}'s CPU time ({duration(budget)})"
-        for result, row in earlier:
-            if row is not None and result.run_dir is not None:
-                checkpoint, training = row
-                folder = result.run_dir / "evaluation" / EQUAL_TIME
-                new_rows.append(ExtraRow(name, result, checkpoint, folder, (), training))
+        earlier = [_latest_within(name, result, budget) for result in system.results]
+        if _precision(system) != precision:
+            other_precision.append(system.label)
+        elif None in earlier:
+            missing.append(system.label)
+        else:
+            rows += filter(None, earlier)
     remarks = []
     if missing:
         remarks.append(f"No row of equal time for {', '.join(missing)}: train with training.keep_every=N.")
     if other_precision:
         remarks.append(f"No row of equal time for {', '.join(other_precision)}: trained in another precision.")
-    if new_rows:
+    if rows:
         remarks.append("Weights of equal time are from within a training whose learning rate was still to fall.")
-    return new_rows, remarks
+    return rows, remarks
 
 
 def _precision(system: System) -> set[str | None]:
     return {(result.training.settings or {}).get("precision") for result in system.results}
 
 
-def _latest_within(result: Result, budget: float) -> tuple[Path, TrainingInfo] | None:
-    """The latest kept weights within a budget of CPU seconds, and the cost of their training."""
+def _latest_within(name: str, result: Result, budget: float) -> ExtraRow | None:
+    """The row of a run's latest kept weights within a budget of CPU seconds, with the cost of their training."""
     if result.run_dir is None:
         return None
-    costs = {
-        line["update"]: line for line in read_metrics(result.run_dir) if "cpu_seconds" in line and "update" in line
-    }
-    kept = kept_files(result.run_dir) or _evaluated_before(result.run_dir, result.path.name)
+    lines = {line["update"]: line for line in read_metrics(result.run_dir) if {"cpu_seconds", "update"} <= set(line)}
+    folder = result.run_dir / "evaluation" / EQUAL_TIME
+    kept = kept_files(result.run_dir)
+    if not kept:  # what was evaluated then may still be there
+        updates = json_object(folder / result.path.name).get("updates")
+        kept = {updates: folder / result.path.name} if updates and isinstance(updates, int) else {}
     for update, file in reversed(kept.items()):
-        after = min((at for at in costs if at >= update), default=None)  # the first line at or after: never too cheap
-        if after is not None and costs[after]["cpu_seconds"] <= budget:
-            line = costs[after]
-            return file, result.training._replace(
-                updates=update, target_pieces=line.get("target_pieces"), cpu_seconds=line["cpu_seconds"], seconds=None
-            )
+        after = min((at for at in lines if at >= update), default=None)  # the first line at or after: never too cheap
+        if after is not None and (seconds := lines[after]["cpu_seconds"]) <= budget:
+            pieces = lines[after].get("target_pieces")
+            cost = result.training._replace(updates=update, target_pieces=pieces, cpu_seconds=seconds, seconds=None)
+            return ExtraRow(name, result, file, folder, (), cost)
     return None
-
-
-def _evaluated_before(run_dir: Path, name: str) -> dict[int, Path]:
-    """The evaluation of such a row, by its update, of a run whose weights are gone."""
-    file = run_dir / "evaluation" / EQUAL_TIME / name
-    updates = json_object(file).get("updates")
-    return {updates: file} if updates and isinstance(updates, int) else {}

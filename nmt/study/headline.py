@@ -4,32 +4,22 @@ Two overall scores do not show a bottleneck; it is an interaction of system and 
 without attention is taken on long and on short sentences, and the difference of the two gaps is the result.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import NamedTuple
 
-from nmt.evaluation.by_length import MIN_SENTENCES, Bin
+from nmt.evaluation.by_length import MIN_SENTENCES, Bin, bin_members
 from nmt.evaluation.metrics import Statistics
 from nmt.evaluation.significance import difference_of_differences
-from nmt.settings import BootstrapSettings
-from nmt.study.length_views import LengthView
+from nmt.settings import BootstrapSettings, HeadlineSettings
 
 MIN_FOR_CLAIM = 200  # sentences in each of the two, for a claim
 Interval = tuple[float, float]
-SystemStatistics = Mapping[str, Sequence[Statistics]]  # by system, one a seed
+LengthGroups = Sequence[Bin]  # what counts as short and what as long, in source words
 
 
-class LengthGroups(NamedTuple):
-    """What counts as short and as long: source words, both ends included; None: no upper end."""
-
-    short: tuple[int, int]
-    long: tuple[int, int | None]
-
-    @property
-    def bins(self) -> tuple[Bin, Bin]:
-        """As bins, short first."""
-        low, high = self.long
-        return Bin(self.short[0], self.short[1] + 1), Bin(low, None if high is None else high + 1)
+def length_groups(settings: HeadlineSettings) -> LengthGroups:
+    """Of [FIRST,LAST] of each."""
+    return [Bin(low or 1, None if high is None else high + 1) for low, high in (settings.short, settings.long)]
 
 
 @dataclass(frozen=True)
@@ -53,83 +43,57 @@ class Headline:
     sentence: str = ""
 
 
+def compared_variants(variants: Iterable[str], baseline: str) -> list[tuple[str, str]]:
+    """Other searches, each with the baseline's row of that search, and rows of equal time with the baseline."""
+    labels, pairs = list(variants), []
+    for label in labels:
+        same_search = f"{baseline}, {label.partition(', ')[2]}"
+        if not label.startswith(f"{baseline}, "):
+            pairs.append((label, same_search if same_search in labels else baseline))
+    return pairs
+
+
 def headlines(
-    statistics: SystemStatistics,
-    by_words: LengthView,
-    baseline: str,
+    statistics: Mapping[str, Sequence[Statistics]],
+    pairs: Iterable[tuple[str, str]],
+    lengths: Sequence[int],
     groups: LengthGroups,
     settings: BootstrapSettings,
     has_seeds: bool = True,
 ) -> list[Headline]:
-    """One for each system but the baseline; none where there are no short or no long sentences."""
-    pairs = [(system, baseline) for system in statistics if system != baseline]
-    return _headlines(statistics, pairs, by_words, groups, settings, has_seeds)
+    """One for each (system, baseline), from the statistics of each one's seeds and the lengths of the sources.
 
-
-def variant_headlines(
-    systems: SystemStatistics,
-    variants: SystemStatistics,
-    by_words: LengthView,
-    baseline: str,
-    groups: LengthGroups,
-    settings: BootstrapSettings,
-    has_seeds: bool = True,
-) -> list[Headline]:
-    """The same for other searches, each against the baseline's row of that search, and for equal time."""
-    pairs = []
-    for label in variants:
-        search = label.partition(", ")[2]
-        other = f"{baseline}, {search}" if f"{baseline}, {search}" in variants else baseline
-        if other != label and not label.startswith(f"{baseline}, "):
-            pairs.append((label, other))
-    return _headlines({**systems, **variants}, pairs, by_words, groups, settings, has_seeds)
-
-
-def _headlines(
-    statistics: SystemStatistics,
-    pairs: Sequence[tuple[str, str]],
-    by_words: LengthView,
-    groups: LengthGroups,
-    settings: BootstrapSettings,
-    has_seeds: bool = True,
-) -> list[Headline]:
-    short, long = (by_words.indices_between(*length_bin) for length_bin in groups.bins)
+    None where there are no short or no long sentences.
+    """
+    short, long = bin_members(lengths, groups)
     rows = []
     for system, baseline in pairs:
         first, second = ([seed.bleu for seed in statistics[label]] for label in (baseline, system))
         result = difference_of_differences(first, second, short, long, settings)
         if result is not None:
             row = Headline(
-                system=system,
-                baseline=baseline,
-                short=groups.bins[0].label,
-                long=groups.bins[1].label,
-                n_short=len(short),
-                n_long=len(long),
-                estimate=result.estimate,
-                interval=result.interval,
-                seeds=result.seeds,
-                gap_short=result.short[0],
-                gap_short_interval=result.short[1],
-                gap_long=result.long[0],
-                gap_long_interval=result.long[1],
+                system, baseline, groups[0].label, groups[1].label, len(short), len(long),
+                result.estimate, result.interval, result.seeds, *result.short, *result.long,
                 descriptive=min(len(short), len(long)) < MIN_SENTENCES,
-            )
+            )  # fmt: skip
             rows.append(replace(row, sentence=_sentence(row, has_seeds)))
     return rows
 
 
 def _sentence(row: Headline, has_seeds: bool = True) -> str:
+    """True whichever system leads; of translations in text files nobody knows how many seeds there are."""
     low, high = row.interval
     if row.descriptive:
         verdict = f"under {MIN_SENTENCES} sentences in one of the two: this only describes"
     elif low <= 0 <= high:
         verdict = "0 is inside: no change of the gap with length is shown"
+    elif row.gap_short * row.gap_long < 0:
+        verdict = f"length moves the difference {'towards' if row.estimate > 0 else 'away from'} {row.system}"
     else:
-        verdict = _change(row)
-    by_seed = f"; {len(row.seeds)} seeds: {', '.join(f'{estimate:+.1f}' for estimate in row.seeds)}"
-    if len(row.seeds) == 1:  # of translations in text files nobody knows
-        by_seed = "; one seed" if has_seeds else ""
+        verdict = f"the gap {'grows' if abs(row.gap_long) > abs(row.gap_short) else 'shrinks'} with length"
+    by_seed = "; one seed" if has_seeds else ""
+    if len(row.seeds) > 1:
+        by_seed = f"; {len(row.seeds)} seeds: {', '.join(f'{estimate:+.1f}' for estimate in row.seeds)}"
     short, long = ("trails" if round(gap, 1) < 0 else "leads" for gap in (row.gap_short, row.gap_long))
     return (
         f"{row.system} {short} {row.baseline} by {abs(row.gap_short):.1f} BLEU on sources of "
@@ -137,13 +101,6 @@ def _sentence(row: Headline, has_seeds: bool = True) -> str:
         f"{row.long} words: a difference of {row.estimate:+.1f} [{low:+.1f}, {high:+.1f}] ({verdict}; "
         f"n={row.n_short:,} and {row.n_long:,}{by_seed})."
     )
-
-
-def _change(row: Headline) -> str:
-    """How length changes the gap, whichever system leads."""
-    if row.gap_short * row.gap_long < 0:
-        return f"length moves the difference {'towards' if row.estimate > 0 else 'away from'} {row.system}"
-    return f"the gap {'grows' if abs(row.gap_long) > abs(row.gap_short) else 'shrinks'} with length"
 
 
 def limits(rows: Sequence[Headline], seeds: int, trained: bool = True) -> list[str]:

@@ -5,7 +5,8 @@ inside the bin, intervals, two tests a bin corrected for their number, and the d
 `asdict` of a Report is comparison.json.
 """
 
-from collections.abc import Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -13,18 +14,19 @@ from nmt.data.corpus import TestSet
 from nmt.errors import ConfigError
 from nmt.evaluation.alignment_error import AlignmentEntry
 from nmt.evaluation.by_length import MIN_SENTENCES, BinScore, score_sentences
-from nmt.evaluation.metrics import Statistics, bleu_of, statistics, tokenization
+from nmt.evaluation.metrics import METRICS, Statistics, bleu_of, statistics, tokenization
 from nmt.evaluation.stored import lines_sha256
 from nmt.files import visible
 from nmt.progress import progress
 from nmt.settings import ResamplingSettings
 from nmt.study.fairness import fairness, parameter_ratio
-from nmt.study.headline import Headline, LengthGroups, headlines, limits, variant_headlines
+from nmt.study.headline import Headline, LengthGroups, compared_variants, headlines, limits
 from nmt.study.hypothesis_tests import Significance, significance_tests
-from nmt.study.length_views import LengthView, MaxLength, TrainingLengths, length_views
-from nmt.study.results import Curve, Result, Search, System, validation_curves
+from nmt.study.length_views import AXES, LengthView, MaxLength, TrainingLengths, length_views
+from nmt.study.results import Curve, Search, System, validation_curves
 
 DEFAULT_BASELINE = "rnn"
+SystemStatistics = Mapping[str, Sequence[Statistics]]  # by system, one a seed
 
 
 class StudySettings(NamedTuple):
@@ -162,49 +164,44 @@ def build_report(
     settings: StudySettings,
     provenance: Mapping[str, object],
 ) -> Report:
-    labels = [system.label for system in systems]
+    labels, test = [system.label for system in systems], inputs.test
     baseline = choose_baseline(labels, settings.baseline)
+    tokenizer, metrics = tokenization(inputs.languages[1]).name, ("chrf", *settings.metrics)
+    rows: dict[str, list[Statistics]] = {}
     with progress("scoring", len(systems) + len(extra_rows), True) as advance:
-        rows = {}
         for system in [*systems, *extra_rows]:
-            rows[system.label] = _statistics(system, inputs, settings)
+            texts = [result.hypotheses for result in system.results]
+            rows[system.label] = [statistics(lines, test.references, tokenizer, metrics) for lines in texts]
             advance(1)
     main, extra = ({system.label: rows[system.label] for system in group} for group in (systems, extra_rows))
-    views = length_views(inputs.test.sources, inputs.pieces)
+    views = length_views(test.sources, inputs.pieces)
     by_words = views[0]
     trained = any(system.results[0].run_dir for system in systems)
-    results = headlines(main, by_words, baseline, settings.groups, settings.resampling, trained)
+    results, variant_results = (
+        headlines(rows, pairs, by_words.lengths, settings.groups, settings.resampling, trained)
+        for pairs in ([(label, baseline) for label in labels if label != baseline], compared_variants(extra, baseline))
+    )
     return Report(
         title=f"BLEU by source length: {', '.join(labels)} on {visible(inputs.data)}",
         headlines=results,
-        variant_headlines=variant_headlines(
-            main, extra, by_words, baseline, settings.groups, settings.resampling, trained
-        ),
-        limits=limits(
-            results,
-            seeds=max(len(system.results) for system in systems),
-            trained=trained,
-        ),
+        variant_headlines=variant_results,
+        limits=limits(results, max(len(system.results) for system in systems), trained),
         record=dict(provenance),
         test=TestInfo(
-            visible(inputs.test.name),
-            visible(inputs.data),
-            len(inputs.test.sources),
-            *inputs.languages,
-            lines_sha256(inputs.test.sources),
-            [lines_sha256(lines) for lines in inputs.test.references],
+            visible(test.name), visible(inputs.data), len(test.sources), *inputs.languages,
+            lines_sha256(test.sources), [lines_sha256(lines) for lines in test.references],
         ),
         signatures=main[labels[0]][0].signatures,
         baseline=baseline,
-        systems=[_system(system, rows[system.label], inputs, settings) for system in systems],
-        variants=[_system(system, rows[system.label], inputs, settings) for system in extra_rows],
+        systems=[_system(system, main[system.label], inputs, settings) for system in systems],
+        variants=[_system(system, extra[system.label], inputs, settings) for system in extra_rows],
         views=[_view(view, main, extra if view is by_words else {}, inputs.training, settings) for view in views],
-        significance=significance_tests(main, by_words, baseline, settings.pairs, settings.resampling),
+        significance=significance_tests(main, by_words, baseline, settings.pairs == "all", settings.resampling),
         curves=validation_curves(systems),
         alignment=inputs.alignment,
         parameter_ratio=parameter_ratio(systems),
         fairness=fairness(systems),
-    )
+    )  # fmt: skip
 
 
 def choose_baseline(labels: Sequence[str], name: str | None) -> str:
@@ -214,12 +211,6 @@ def choose_baseline(labels: Sequence[str], name: str | None) -> str:
     if name not in labels:
         raise ConfigError(f"baseline={name} is none of the systems: {', '.join(labels)}")
     return name
-
-
-def _statistics(system: System, inputs: StudyInputs, settings: StudySettings) -> list[Statistics]:
-    """One a seed, computed from the texts, with sacreBLEU's tokenizer for the target language."""
-    tokenizer, metrics = tokenization(inputs.languages[1]).name, ("chrf", *settings.metrics)
-    return [statistics(result.hypotheses, inputs.test.references, tokenizer, metrics) for result in system.results]
 
 
 def _system(system: System, seeds: Sequence[Statistics], inputs: StudyInputs, settings: StudySettings) -> SystemRow:
@@ -238,55 +229,91 @@ def _system(system: System, seeds: Sequence[Statistics], inputs: StudyInputs, se
         capped=system.total(lambda result: result.capped),
         search=system.results[0].search,
         warnings=list(dict.fromkeys(warning for result in system.results for warning in result.warnings)),
-        runs=[_run(result, rows) for result, rows in zip(system.results, seeds, strict=True)],
-    )
-
-
-def _run(result: Result, rows: Statistics) -> RunRow:
-    return RunRow(
-        run=result.run,
-        seed=result.seed,
-        bleu=bleu_of(rows.bleu).score,
-        updates=result.updates,
-        evaluated_at_update=result.evaluated_at,
-        target_pieces=result.training.target_pieces,
-        seconds=result.training.seconds,
-        cpu_seconds=result.training.cpu_seconds,
-        capped=result.capped,
-        hypotheses_sha256=lines_sha256(result.hypotheses),
-    )
+        runs=[
+            RunRow(
+                result.run, result.seed, bleu_of(rows.bleu).score, result.updates, result.evaluated_at,
+                result.training.target_pieces, result.training.seconds, result.training.cpu_seconds, result.capped,
+                lines_sha256(result.hypotheses),
+            )
+            for result, rows in zip(system.results, seeds, strict=True)
+        ],
+    )  # fmt: skip
 
 
 def _view(
     view: LengthView,
-    systems: Mapping[str, Sequence[Statistics]],
-    variants: Mapping[str, Sequence[Statistics]],
+    systems: SystemStatistics,
+    variants: SystemStatistics,
     training: TrainingLengths | None,
     settings: StudySettings,
 ) -> View:
-    def scores(rows: Mapping[str, Sequence[Statistics]]) -> dict[str, list[BinScore]]:
-        return {
+    bins = []
+    for length_bin, members in zip(view.bins, view.members, strict=True):
+        tokens = sum(view.lengths[index] for index in members)
+        bins.append(BinInfo(length_bin.label, *length_bin, len(members), tokens, len(members) < MIN_SENTENCES))
+    scores, variant_scores = (
+        {
             label: [score_sentences(seeds, settings.resampling, members) for members in view.members]
             for label, seeds in rows.items()
         }
-
-    return View(
-        name=view.name,
-        axis=view.axis,
-        title=f"BLEU by {view.axis}",
-        bins=[
-            BinInfo(
-                label=length_bin.label,
-                low=length_bin.low,
-                high=length_bin.high,
-                n=len(members),
-                source_tokens=int(view.lengths[members].sum()),
-                descriptive=len(members) < MIN_SENTENCES,
-            )
-            for length_bin, members in zip(view.bins, view.members, strict=True)
-        ],
-        cap=training.max_length_mark(view.name) if training else None,
-        training=view.shares(training.lengths(view.name)) if training else None,
-        scores=scores(systems),
-        variants=scores(variants),
+        for rows in (systems, variants)
     )
+    cap = training.max_length_mark(view.name) if training else None
+    shares = training.shares(view) if training else None
+    axis = AXES[view.name]
+    return View(view.name, axis, f"BLEU by {axis}", bins, cap, shares, scores, variant_scores)
+
+
+def remarks(report: Report, failures: Iterable[str], more: Iterable[str]) -> list[str]:
+    """What stands under the tables, in sentences; `more` are remarks on the extra rows."""
+    test, record, systems = report.test, report.record, report.systems
+    references = test.references_sha256
+    labels = {name: METRICS[name].label if name in METRICS else "BLEU" for name in report.signatures}
+    signatures = "; ".join(f"{labels[name]}: {signature}" for name, signature in report.signatures.items())
+    seeds = {system.system: len(system.runs) for system in systems}
+    capped = ", ".join(f"{system.system} {system.capped:,.0f}" for system in systems if system.capped)
+    owners: dict[str, list[str]] = defaultdict(list)
+    for system in systems:
+        for warning in system.warnings:
+            owners[warning].append(system.system)
+    lines = [
+        *report.fairness,
+        f"Test set: {test.data}/{test.name}, {test.sentences:,} sentence{'s' * (test.sentences != 1)}, "
+        f"source sha256 {test.source_sha256[:12]}, {len(references)} reference{'s' * (len(references) > 1)} "
+        f"({', '.join(checksum[:12] for checksum in references)}). Lengths are 13a tokens of the raw source.",
+        _search(systems),
+        f"{signatures}. [ ]: 95% bootstrap interval.",
+    ]
+    if len(set(seeds.values())) > 1:
+        lines.append(
+            f"NUMBERS OF RUNS DIFFER: {', '.join(f'{label} {count}' for label, count in seeds.items())}; a system's "
+            "BLEU is the mean of all of its own, the difference of two systems is of the first of each, as many as "
+            "both have."
+        )
+    if capped:  # they alone can make a curve fall
+        all_seeds = " in all seeds" if max(seeds.values()) > 1 else ""
+        lines.append(f"Outputs as long as the search allows (capped){all_seeds}: {capped}.")
+    return [
+        *lines,
+        *more,
+        *(
+            f"Warning ({'all' if len(names) == len(systems) else ', '.join(names)}): {warning}"
+            for warning, names in owners.items()
+        ),
+        *(f"Missing: {failure}" for failure in failures),
+        f"Made {record.get('date') or 'at an unknown date'} at commit {record.get('commit') or 'unknown'} "
+        f"on {record.get('machine') or 'an unknown machine'}.",
+    ]
+
+
+def _search(systems: Sequence[SystemRow]) -> str:
+    searches = [system.search for system in systems if system.search is not None]
+    if not searches:
+        return "Search: not known."
+    first = searches[0]
+    description = f"beam {first['beam']}, length penalty {first['length_penalty']:g}"
+    description += f", at most {first['max_ratio']:g} x source + {first['max_extra']} pieces"
+    if len(searches) < len(systems):
+        return f"Search: not known for every system; the first known: {description}."
+    same = all(search == first for search in searches)
+    return f"{'Same search for all' if same else 'SEARCH SETTINGS DIFFER; the first'}: {description}."

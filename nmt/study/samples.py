@@ -6,13 +6,13 @@ from typing import NamedTuple
 
 from nmt.data.corpus import TestSet
 from nmt.data.text import words
-from nmt.evaluation.by_length import source_length
-from nmt.study.headline import LengthGroups
+from nmt.evaluation.by_length import Bin, source_length
 from nmt.study.results import System
 
 # The example is long enough to have structure, short enough to be legible, and reorders words if any sentence does.
 MIN_WORDS, MAX_WORDS, BEST_WORDS = 12, 18, 15
-MIN_JUMP = 4  # words
+MIN_JUMP = 4  # words between a link and the diagonal
+NONEMPTY = Bin(1, None)
 
 
 class Example(NamedTuple):
@@ -33,22 +33,15 @@ class Sample(NamedTuple):
     group: str  # short or long
 
 
-def sample_outputs(systems: Sequence[System], test: TestSet, groups: LengthGroups, count: int) -> list[Sample]:
+def sample_outputs(systems: Sequence[System], test: TestSet, groups: Sequence[Bin], count: int) -> list[Sample]:
     """`count` short and as many long sentences, each with the output of every system's first run."""
-    lengths = [source_length(source) for source in test.sources]
-    return [
-        Sample(
-            test.sources[index],
-            test.references[0][index],
-            lengths[index],
-            {system.label: system.results[0].hypotheses[index] for system in systems},
-            group,
-        )
-        for group, length_bin in zip(("short", "long"), groups.bins, strict=True)
-        for index in spread_over_lengths(
-            lengths, count, [index for index, length in enumerate(lengths) if length in length_bin]
-        )
-    ]
+    lengths = list(map(source_length, test.sources))
+    samples = []
+    for group, length_bin in zip(("short", "long"), groups, strict=True):
+        for index in spread_over_lengths(lengths, count, length_bin):
+            outputs = {system.label: system.results[0].hypotheses[index] for system in systems}
+            samples.append(Sample(test.sources[index], test.references[0][index], lengths[index], outputs, group))
+    return samples
 
 
 def marked_words(output: str, reference: str) -> list[tuple[str, bool]]:
@@ -58,9 +51,9 @@ def marked_words(output: str, reference: str) -> list[tuple[str, bool]]:
     return [(" ".join(own[start:end]), kind != "equal") for kind, _, _, start, end in steps if end > start]
 
 
-def spread_over_lengths(lengths: Sequence[int], count: int, among: Sequence[int] | None = None) -> list[int]:
-    """Indices of `count` sentences (or all there are), evenly from the shortest to the longest; no empty sentence."""
-    indices = [index for index in (range(len(lengths)) if among is None else among) if lengths[index] > 0]
+def spread_over_lengths(lengths: Sequence[int], count: int, among: Bin = NONEMPTY) -> list[int]:
+    """Indices of `count` sentences of such lengths (or all there are), evenly from the shortest to the longest."""
+    indices = [index for index, length in enumerate(lengths) if length in among]
     indices.sort(key=lambda index: (lengths[index], index))
     if len(indices) <= count:
         return indices
@@ -68,38 +61,23 @@ def spread_over_lengths(lengths: Sequence[int], count: int, among: Sequence[int]
 
 
 def example_of(test: TestSet, sentence: str | None) -> Example | None:
-    """The user's sentence, or else one of the test set; None where there is neither."""
-    return find_example(test, sentence) if sentence else choose_example(test)
+    """The user's sentence, or else one of the test set; None for a set without words.
 
-
-def find_example(test: TestSet, source: str) -> Example:
-    """The user's sentence; with reference and gold alignment where it is in the test set."""
-    return example_at(test, test.sources.index(source)) if source in test.sources else Example(source)
-
-
-def choose_example(test: TestSet) -> Example | None:
-    """The first test sentence of 12 to 18 words whose gold alignment jumps four words or more.
-
-    Without alignments the first of that length; without one, that nearest to 15 words; None for an empty set.
+    It is the first of 12 to 18 words whose gold alignment jumps four words or more; without alignments the first of
+    that length; without one, that nearest to 15 words.
     """
-    candidates = [index for index, source in enumerate(test.sources) if MIN_WORDS <= len(words(source)) <= MAX_WORDS]
+    if sentence:
+        return example_at(test, test.sources.index(sentence)) if sentence in test.sources else Example(sentence)
+    lengths = [len(words(source)) for source in test.sources]
+    candidates = [index for index, length in enumerate(lengths) if MIN_WORDS <= length <= MAX_WORDS]
     if not candidates:
-        nonempty = [index for index, source in enumerate(test.sources) if words(source)]
-        candidates = sorted(nonempty, key=lambda index: abs(len(words(test.sources[index])) - BEST_WORDS))[:1]
-    if not candidates:
-        return None
-    alignments = test.alignments
-    if alignments is not None:
-        candidates = [index for index in candidates if max_jump(alignments[index]) >= MIN_JUMP] or candidates
-    return example_at(test, candidates[0])
+        nonempty = [index for index, length in enumerate(lengths) if length]
+        candidates = sorted(nonempty, key=lambda index: abs(lengths[index] - BEST_WORDS))[:1]
+    links = test.alignments
+    jumping = [n for n in candidates if links is not None and any(abs(s - t) >= MIN_JUMP for s, t in links[n])]
+    return example_at(test, (jumping or candidates)[0]) if candidates else None
 
 
 def example_at(test: TestSet, index: int) -> Example:
-    reference = test.references[0][index] if test.references else None
     gold = test.alignments[index] if test.alignments is not None else ()
-    return Example(test.sources[index], reference, tuple(gold))
-
-
-def max_jump(links: Sequence[tuple[int, int]]) -> int:
-    """The largest distance of a link from the diagonal, in words."""
-    return max((abs(source - target) for source, target in links), default=0)
+    return Example(test.sources[index], test.references[0][index], tuple(gold))

@@ -11,11 +11,11 @@ from hydra import compose, initialize_config_dir
 from omegaconf import OmegaConf
 
 from nmt.data.corpus import TestSet
+from nmt.evaluation.by_length import Bin
 from nmt.evaluation.stored import lines_sha256
 from nmt.run import write_config
 from nmt.schema import conf_dir
 from nmt.settings import ResamplingSettings
-from nmt.study.headline import LengthGroups
 from nmt.study.report import Report, StudyInputs, StudySettings, build_report
 from nmt.study.results import System, group_by_system, read_result
 
@@ -125,7 +125,7 @@ def known() -> StudyInputs:
 
 def choices(pairs: str = "baseline", baseline: str | None = None, trials: int = 199) -> StudySettings:
     return StudySettings(
-        baseline, pairs, LengthGroups((1, 19), (40, None)), ResamplingSettings.defaults(resamples=199, trials=trials)
+        baseline, pairs, (Bin(1, 20), Bin(40, None)), ResamplingSettings.defaults(resamples=199, trials=trials)
     )
 
 

@@ -10,11 +10,11 @@ import numpy as np
 
 from nmt.evaluation.alignment_error import AlignmentBin, AlignmentEntry
 from nmt.evaluation.by_length import BinScore
+from nmt.files import write_text
 from nmt.study.attention_maps import END, WordMap
 from nmt.study.explorer import (
     Explorer,
     ExplorerSentence,
-    ExplorerSystem,
     PackedMap,
     SentenceMaps,
     packed_map,
@@ -23,8 +23,8 @@ from nmt.study.figures import curves_chart, length_chart
 from nmt.study.headline import Headline
 from nmt.study.hypothesis_tests import PairTest, Significance
 from nmt.study.length_views import MaxLength
-from nmt.study.page import ReportTexts, write_page
 from nmt.study.report import BinInfo, Report, RunRow, SystemRow, TestInfo, View
+from nmt.study.report_files import ReportTexts, html_page
 from nmt.study.samples import Sample
 from nmt.study.tables import grids
 
@@ -196,7 +196,6 @@ def explorer(count: int = 100, systems: list[str] = SYSTEMS) -> Explorer:
         ]
     return Explorer(
         [ExplorerSentence(" ".join(source), " ".join(target), len(source)) for source, target, _ in made],
-        [ExplorerSystem(name, place > 0) for place, name in enumerate(systems)],
         maps,
         {name: [" ".join(target[:-1]) for _, target, _ in made] for name in systems},
     )
@@ -237,5 +236,5 @@ def write(
     charts = {view.name: length_chart(made, view) for view in made.views if view.bins}
     if made.curves:
         charts["curves"] = curves_chart(made)
-    write_page(made, grids(made), charts, ReportTexts(shown, maps), path)
+    write_text(path, html_page(made, grids(made), charts, ReportTexts(shown, maps)))
     return path

@@ -10,9 +10,8 @@ from nmt.data.corpus import TestSet
 from nmt.decoding.translator import AttentionMap
 from nmt.errors import UserError
 from nmt.study.attention_maps import WordMap
-from nmt.study.explorer import ExplorerSystem, SentenceMaps, explore_test_set, explorer_data, packed_map
+from nmt.study.explorer import Explorer, SentenceMaps, explore_test_set, packed_map
 from nmt.study.results import Result, System
-from nmt.study.samples import Example
 
 
 class Looking:
@@ -34,17 +33,18 @@ class Looking:
         return AttentionMap(pieces[0], pieces[1], weights)
 
 
+def explored(test: TestSet, translators: list[tuple[str, Looking]], hypotheses: list[str]) -> Explorer:
+    systems = [System(label, (Result(label, label, Path("r"), hypotheses),)) for label, _ in translators]
+    data = explore_test_set(systems, translators, test, 9)  # type: ignore[arg-type]
+    assert data is not None
+    return data
+
+
 def test_explorer_data_come_from_translators() -> None:
-    sentences = [
-        Example("a b", "x y z", ((0, 0), (1, 2))),
-        Example("a b c d", "x"),
-        Example("a b", None),
-    ]
-    own = {"seeing": ["x", "y", ""]}
-    data = explorer_data(sentences, [("blind", Looking(True)), ("seeing", Looking())], own)  # type: ignore[list-item]
-    assert data.systems == [ExplorerSystem("blind", False), ExplorerSystem("seeing", True)]
+    test = TestSet("test", ["a b", "a b", "a b c d"], [["x y z", "", "x"]], [((0, 0), (1, 2)), (), ()])
+    data = explored(test, [("blind", Looking(True)), ("seeing", Looking())], ["x", "", "y"])
     assert data.maps["blind"] == []
-    first, long, bare = data.maps["seeing"]
+    first, bare, long = data.maps["seeing"]
     assert first.reference is not None
     assert first.own is not None
     assert first.reference.shape == [1, 2, 4, 3]
@@ -52,8 +52,8 @@ def test_explorer_data_come_from_translators() -> None:
     assert first.own.target == ["x", "</s>"]
     assert first.own.gold == []
     assert long == bare == SentenceMaps(None, None)
-    assert [row.words for row in data.sentences] == [2, 4, 2]
-    assert data.outputs == {"blind": [], "seeing": ["x", "y", ""]}
+    assert [row.words for row in data.sentences] == [2, 2, 4]
+    assert data.outputs == {"blind": ["x", "", "y"], "seeing": ["x", "", "y"]}
 
 
 def test_packed_weights_come_back_within_half_a_level() -> None:
@@ -68,7 +68,7 @@ def test_gold_is_left_out_where_its_words_are_not_those_of_the_map() -> None:
         def attention(self, source: str, target: str | None = None) -> AttentionMap | None:
             return AttentionMap(["\u2581a", "b", "</s>"], ["\u2581x", "</s>"], torch.full((1, 1, 2, 3), 1 / 3))
 
-    data = explorer_data([Example("a b", "x", ((1, 0),))], [("merging", Merging())])  # type: ignore[list-item]
+    data = explored(TestSet("test", ["a b"], [["x"]], [((1, 0),)]), [("merging", Merging())], ["x"])
     assert data.maps["merging"][0].reference.gold == []  # type: ignore[union-attr]
 
 

@@ -14,6 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from nmt.data.corpus import TestSet
+from nmt.evaluation.by_length import Bin
 from nmt.files import file_names
 from nmt.study.attention_maps import draw_attention, layer_panels, merge_pieces, piece_text, word_groups
 from nmt.study.figures import (
@@ -30,7 +31,7 @@ from nmt.study.figures import (
 from nmt.study.length_views import MaxLength
 from nmt.study.report import BinInfo
 from nmt.study.results import System, read_validation_curve
-from nmt.study.samples import choose_example, find_example, spread_over_lengths
+from nmt.study.samples import example_of, spread_over_lengths
 from tests.study.fakes import report_of, systems_in
 
 
@@ -115,11 +116,11 @@ def test_every_colour_of_a_figure_has_one_for_dark_screens(report):
 
 
 @pytest.mark.parametrize(
-    ("at", "place"), [(1, 0.0), (5.5, 0.5), (10, 1.0), (15, 1.5), (25, 2.0), (30, 2.0), (400, 3.0), (0, 0.0)]
+    ("at", "place"), [(1, 0.0), (5.5, 0.5), (10, 1.0), (15, 1.5), (25, 2.0), (30, 2.0), (400, None), (0, 0.0)]
 )
 def test_a_length_stands_in_its_bin(at, place):
     bins = [BinInfo("", low, high, 1, 1, False) for low, high in ((1, 10), (10, 20), (30, None))]
-    assert position_on_bins(bins, at) == pytest.approx(place, abs=0.01)
+    assert position_on_bins(bins, at) == (None if place is None else pytest.approx(place, abs=0.01))
 
 
 def test_a_name_that_looks_like_mathematics_or_markup_is_text(tmp_path):
@@ -215,38 +216,37 @@ def test_the_example_is_the_first_of_moderate_length_that_is_reordered():
     sources = sentences(3, 13, 14, 15)
     straight, far = ((0, 0), (1, 1)), ((0, 7),)
     test = TestSet("test", sources, [sentences(3, 13, 14, 15)], [straight, straight, far, far])
-    example = choose_example(test)
+    example = example_of(test, None)
     assert example == (sources[2], sources[2], far)
 
 
 def test_without_alignments_it_is_the_first_of_moderate_length_or_the_nearest():
-    assert choose_example(TestSet("test", sentences(3, 40, 12, 15), [sentences(1, 2, 3, 4)])).reference == "w0 w1 w2"
-    assert choose_example(TestSet("test", sentences(3, 40, 0), [sentences(1, 2, 3)])).reference == "w0"
-    assert choose_example(TestSet("test", [""], [[""]])) is None
+    assert example_of(TestSet("test", sentences(3, 40, 12, 15), [sentences(1, 2, 3, 4)]), None).reference == "w0 w1 w2"
+    assert example_of(TestSet("test", sentences(3, 40, 0), [sentences(1, 2, 3)]), None).reference == "w0"
+    assert example_of(TestSet("test", [""], [[""]]), None) is None
 
 
 def test_the_users_sentence_finds_its_reference_in_the_test_set():
     test = TestSet("test", ["a b", "c"], [["d e", "f"]], [((0, 0),), ()])
-    assert find_example(test, "a b") == ("a b", "d e", ((0, 0),))
-    assert find_example(test, "new") == ("new", None, ())
+    assert example_of(test, "a b") == ("a b", "d e", ((0, 0),))
+    assert example_of(test, "new") == ("new", None, ())
 
 
 def test_sentences_to_look_at_are_spread_over_the_lengths():
     assert spread_over_lengths(range(40), 5) == [1, 11, 20, 29, 39]
     assert spread_over_lengths([7, 0, 5, 6], 5) == [2, 3, 0]
-    assert spread_over_lengths([7, 0, 5, 6], 1, among=[0, 1, 3]) == [3]
+    assert spread_over_lengths([7, 0, 5, 6], 1, Bin(6, None)) == [3]
 
 
-def test_a_figure_that_is_interrupted_leaves_the_one_before(tmp_path: Path, monkeypatch, report) -> None:
-    def interrupted(path: Path, content: bytes) -> None:
-        with path.open("wb") as file:
-            file.write(b"half")
-        raise KeyboardInterrupt
+def test_a_figure_that_is_interrupted_leaves_the_one_before(tmp_path: Path) -> None:
+    class Interrupted:
+        def save(self, path: Path, **_: object) -> None:
+            path.write_bytes(b"half")
+            raise KeyboardInterrupt
 
     (tmp_path / "f.png").write_bytes(b"before")
-    monkeypatch.setattr(Path, "write_bytes", interrupted)
     with pytest.raises(KeyboardInterrupt):
-        save_chart(length_chart(report, report.views[0]), tmp_path / "f.png")
+        save_chart(Interrupted(), tmp_path / "f.png")
     assert {path.name: path.read_bytes() for path in tmp_path.iterdir() if path.is_file()} == {"f.png": b"before"}
 
 

@@ -3,13 +3,13 @@
 import numpy as np
 import pytest
 
+from nmt.evaluation.by_length import Bin
 from nmt.evaluation.metrics import Statistics
 from nmt.study import headline
-from nmt.study.headline import Headline, LengthGroups, headlines, limits, variant_headlines
-from nmt.study.length_views import length_views
+from nmt.study.headline import Headline, compared_variants, headlines, limits
 from tests.study.fakes import choices, report_of, systems_in
 
-ENDS = LengthGroups((1, 19), (40, None))
+GROUPS = (Bin(1, 20), Bin(40, None))
 
 
 def found(short: float, long: float) -> Headline:
@@ -52,8 +52,7 @@ def test_one_run_of_a_system_is_not_called_a_training():
 def test_one_sentence_makes_no_interval_and_so_no_headline():
     row = np.array([[9, 9, 9, 8, 7, 6, 9, 8, 7, 6]])
     rows = {label: [Statistics(row.repeat(3, axis=0), {}, {})] for label in "ab"}
-    words = length_views(["w " * 5, "w " * 5, "w " * 45], None)[0]
-    assert headlines(rows, words, "a", ENDS, choices().resampling) == []
+    assert headlines(rows, [("b", "a")], [5, 5, 45], GROUPS, choices().resampling) == []
 
 
 def test_other_searches_are_held_against_the_baselines_own_search_and_equal_time_against_the_baseline() -> None:
@@ -68,8 +67,7 @@ def test_other_searches_are_held_against_the_baselines_own_search_and_equal_time
 
     systems = {"rnn": system(0.5), "luong": system(0.8)}
     variants = {name: system(0.7) for name in ("rnn, beam=1", "luong, beam=1", "luong at rnn's CPU time (1:00)")}
-    words = length_views(["w " * n for n in lengths], None)[0]
-    rows = variant_headlines(systems, variants, words, "rnn", ENDS, choices().resampling)
+    rows = headlines({**systems, **variants}, compared_variants(variants, "rnn"), lengths, GROUPS, choices().resampling)
     assert [(row.system, row.baseline) for row in rows] == [
         ("luong, beam=1", "rnn, beam=1"), ("luong at rnn's CPU time (1:00)", "rnn"),
     ]  # fmt: skip

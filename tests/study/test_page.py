@@ -120,7 +120,7 @@ def test_what_a_report_does_not_have_has_no_section(tmp_path: Path) -> None:
     report = invented.report(["rnn"])
     view = replace(report.views[0], training=None, cap=None)
     report = replace(report, headlines=[], limits=[], significance=None, curves={}, alignment=[], views=[view])
-    page = written(tmp_path, report, [], Explorer([], [], {}, {}))
+    page = written(tmp_path, report, [], Explorer([], {}, {}))
     assert Reader(page).sections == ["length", "systems", "tables", "record"]
     assert "does not show" not in page
 

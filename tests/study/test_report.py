@@ -13,8 +13,7 @@ from nmt.study.extra_rows import equal_time, other_searches
 from nmt.study.figures import length_chart, write_chart
 from nmt.study.hypothesis_tests import WHOLE_SET
 from nmt.study.length_views import MaxLength, TrainingLengths, length_views
-from nmt.study.remarks import remarks
-from nmt.study.report import build_report
+from nmt.study.report import build_report, remarks
 from nmt.study.results import Result, System, group_by_system
 from nmt.study.tables import SIGNIFICANCE, grids
 from tests.study.fakes import (
@@ -236,13 +235,13 @@ def test_deciles_and_pieces_are_views_of_the_same_sentences():
 def test_training_lengths_are_shares_and_end_at_a_line():
     words, _, pieces = length_views(["a", "b " * 15, "c " * 25], [1, 20, 30])
     text = TrainingLengths([3, 5, 12, 40], [4, 5, 15, 90], None, 100)
-    assert words.shares(text.lengths("words")) == [0.5, 0.25, 0.0]
+    assert text.shares(words) == [0.5, 0.25, 0.0]
     assert text.max_length_mark("words") == MaxLength(40, "longest in training: 40")
     # 50 words between spaces may be more tokens
     limited = TrainingLengths([3, 56], [4, 60], 50, 100).max_length_mark("deciles")
     assert limited == MaxLength(56, "longest in training: 56 (max_words=50)")
     assert TrainingLengths([3], [95], None, 100).max_length_mark("pieces").at == 100
-    assert pieces.shares(text.lengths("pieces")) == [0.5, 0.0, 0.0]
+    assert text.shares(pieces) == [0.5, 0.0, 0.0]
 
 
 def test_training_text_that_was_left_out_as_too_long_is_not_counted():

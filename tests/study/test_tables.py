@@ -5,15 +5,18 @@ import io
 import json
 from dataclasses import replace
 from pathlib import Path
+from typing import get_args
 
 import pytest
 
+from nmt.evaluation.metrics import METRICS
+from nmt.settings import MeasuredSettings
 from nmt.study.fairness import fairness
-from nmt.study.page import ReportTexts
-from nmt.study.remarks import remarks
-from nmt.study.report_files import terminal_report, write_report
+from nmt.study.report import remarks
+from nmt.study.report_files import ReportTexts, terminal_report, write_report
 from nmt.study.results import System
 from nmt.study.tables import (
+    SYSTEM_COLUMNS,
     Grid,
     as_csv,
     as_latex,
@@ -41,6 +44,13 @@ def test_each_system_has_one_row_in_each_block(report):
     for grid in (systems_grid("", report.systems), length_grid(report.views[0], report.views[0].scores)):
         assert [row[0] for row in grid.rows] == list(FAULTS)
         assert all(len(row) == len(grid.header) for row in grid.rows)
+
+
+def test_a_metric_is_one_line_of_metrics_py() -> None:
+    """From which come the choices of the setting and the columns of the tables."""
+    (choices,) = get_args(MeasuredSettings.model_fields["metrics"].annotation)
+    assert {*get_args(choices), "chrf", "ter"} == set(METRICS)
+    assert {metric.label for metric in METRICS.values()} <= set(SYSTEM_COLUMNS)
 
 
 def test_no_two_tables_have_one_title(tmp_path):
