@@ -26,7 +26,7 @@ class RecurrentSeq2Seq(Seq2Seq):
     encoder_size is that of each encoder direction. The top layer of the decoder queries the attention.
     """
 
-    bridge_reads_backward: bool = False  # where there is a context, s_0 is computed from the backward direction alone
+    bridge_reads_backward: bool = False  # alone, unless nothing else of the source reaches the decoder
 
     def __init__(
         self,
@@ -62,8 +62,9 @@ class RecurrentSeq2Seq(Seq2Seq):
         check_sizes(self.encoder, self.attention, hidden_size)
         backward_alone = self.bridge_reads_backward and self.attention.context_size
         self.bridge_size = encoder_size if backward_alone else self.encoder.summary_size
-        learned = LearnedBridge(self.bridge_size, CELLS[cell], hidden_size, layers) if bridge == "learned" else None
-        self.bridge = learned or CopyBridge()
+        self.bridge: nn.Module = CopyBridge()
+        if bridge == "learned":
+            self.bridge = LearnedBridge(self.bridge_size, CELLS[cell], hidden_size, layers)
         self.decoder = CellStack(CELLS[cell], embedding_size, hidden_size, layers, dropout)
 
     def encode(self, src: Tensor) -> Memory:
