@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from functools import partial
 from itertools import product
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import psutil
@@ -94,7 +94,7 @@ class AttentionSpeed:
             "compared_by": "cpu_seconds" if by_cpu_clock else "seconds",
             "memory_measured_by": MEMORY_MEASURED_BY[device.type],
             "fitted_from": FIT_FROM_LENGTH,
-            "slopes": slopes(points),
+            "slopes": [{"backend": name, **case._asdict(), **fit} for (name, case), fit in slopes(points).items()],
             "skipped": skipped,
             "points": [
                 {"backend": name, **case._asdict(), "n": n, **point._asdict()}
@@ -126,10 +126,8 @@ class AttentionSpeed:
         shape, mask = (self.batch, self.heads, n, self.head_size), AttentionMask(causal=case.causal)
         if kernels.make_batch is PackedBatch:
             packed = PackedBatch(torch.ones(self.batch, n, dtype=torch.long, device=device), pad_id=0)
-            shape, mask = (
-                (1, self.heads, self.batch * n, self.head_size),
-                packed.attention_mask(packed, causal=case.causal),
-            )
+            shape = (1, self.heads, self.batch * n, self.head_size)
+            mask = packed.attention_mask(packed, causal=case.causal)
         q, k, v, upstream = (torch.randn(shape, device=device, dtype=dtype) for _ in range(4))
         if not case.backward:
             return lambda: kernels.self_attention(q, k, v, mask, 0.0)
@@ -172,46 +170,38 @@ def time_work(work: Work, device: torch.device, seconds: float, by_cpu_clock: bo
     return min(times), len(times)
 
 
-def slopes(points: Points) -> list[dict[str, Any]]:
+def slopes(points: Points) -> dict[tuple[str, AttentionCase], dict[str, float]]:
     """How time and memory grow: the exponent of n, by a line through the logarithms at the long lengths."""
-    fitted = []
-    for case, name in product(CASES, dict.fromkeys(name for name, _, _ in points)):
-        long = [
-            (n, p.seconds, p.peak_bytes)
-            for (*key, n), p in points.items()
-            if key == [name, case] and n >= FIT_FROM_LENGTH
-        ]
-        if len(long) > 1:
-            n, *grown = np.log(long).T
-            time_slope, memory_slope = (float(np.polyfit(n, values, deg=1)[0]) for values in grown)
-            fitted.append({"backend": name, **case._asdict(), "time": time_slope, "memory": memory_slope})
+    fitted = {}
+    for name, case in dict.fromkeys((name, case) for name, case, n in points):
+        lengths = [n for other, of, n in points if (other, of) == (name, case) and n >= FIT_FROM_LENGTH]
+        if len(lengths) > 1:
+            long = [points[name, case, n] for n in lengths]
+            measured = np.log([(point.seconds, point.peak_bytes) for point in long]).T
+            exponents = (float(np.polyfit(np.log(lengths), values, deg=1)[0]) for values in measured)
+            fitted[name, case] = dict(zip(("time", "memory"), exponents, strict=True))
     return fitted
 
 
 def tables(points: Points, unit_of_time: str) -> str:
     """For each case one of times and one of memory, with the ratios to explicit; the last row has the exponents."""
     names, lengths = dict.fromkeys(name for name, _, _ in points), dict.fromkeys(n for _, _, n in points)
-    made = []
-    for case, unit in product(CASES, (unit_of_time, "MiB")):
-        rows = [
-            [f"{n:,}", *(_cell(points.get((name, case, n)), unit, name != BASELINE) for name in names)] for n in lengths
-        ]
-        exponents = {
-            each["backend"]: f"{each['memory' if unit == 'MiB' else 'time']:.2f}"
-            for each in slopes(points)
-            if (each["causal"], each["backward"]) == case
-        }
-        if exponents:
-            rows.append(["n^", *(exponents.get(name, "") for name in names)])
+    exponents, made = slopes(points), []
+    for case, (quantity, unit) in product(CASES, (("time", unit_of_time), ("memory", "MiB"))):
+        rows = [[f"{n:,}", *(_cell(points.get((name, case, n)), quantity, name) for name in names)] for n in lengths]
+        fitted = [exponents.get((name, case)) for name in names]
+        if any(fitted):
+            rows.append(["n^", *(f"{growth[quantity]:.2f}" if growth else "" for growth in fitted)])
         made.append(markdown_table([f"{case}, {unit}: n", *names], rows))
     return "\n\n".join(made)
 
 
-def _cell(point: Measurement | None, unit: str, show_ratio: bool) -> str:
+def _cell(point: Measurement | None, quantity: str, backend: str) -> str:
     if point is None:
         return ""
-    value, ratio = (point.peak_bytes / 2**20, point.smaller) if unit == "MiB" else (1e3 * point.seconds, point.faster)
-    return f"{value:.1f}" + (f" ({ratio:.1f}x)" if ratio and show_ratio else "")
+    memory = point.peak_bytes / 2**20, point.smaller
+    value, ratio = memory if quantity == "memory" else (1e3 * point.seconds, point.faster)
+    return f"{value:.1f}" + (f" ({ratio:.1f}x)" if ratio and backend != BASELINE else "")
 
 
 def draw_attention_speed(points: Points, title: str, path: Path) -> None:

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Callable
-from typing import NamedTuple
 
 import torch
 from torch import Tensor, nn
@@ -17,14 +16,6 @@ from nmt.errors import ModelError
 from nmt.models.attention import Attention, Memory
 from nmt.models.ops import upcast
 from nmt.models.rnn import gather_positions
-
-
-class LocalWindow(NamedTuple):
-    """The W = 2 D + 1 positions around each centre and their weights; 0 for positions outside the sentence."""
-
-    states: Tensor  # (B T, W, E)
-    positions: Tensor  # (B, T, W)
-    weights: Tensor  # (B, T, W)
 
 
 class LocalAttention(Attention):
@@ -50,17 +41,32 @@ class LocalAttention(Attention):
     def centre(self, query: Tensor, memory: Memory) -> Tensor:
         """p, (B, T)."""
 
-    @abstractmethod
-    def window_weights(self, local: LocalWindow, centre: Tensor) -> Tensor:
-        """a, (B, T, W), from the softmax of the scores in the window."""
+    def reweight(self, weights: Tensor, offsets: Tensor) -> Tensor:
+        """a from the softmax of the scores in the window: weights and s - p, each (B, T, W) -> (B, T, W)."""
+        return weights
 
     def forward(self, query: Tensor, memory: Memory) -> tuple[Tensor, Tensor]:
-        centre = self.centre(query, memory)
-        local = score_window(self.score, query, memory, centre, self.half_width)
-        weights = self.window_weights(local, centre)
-        context = torch.bmm(weights.flatten(0, 1)[:, None].to(local.states.dtype), local.states)
-        at_positions = weights.new_zeros(*query.shape[:2], memory.mask.size(1)).scatter_add(2, local.positions, weights)
-        return context.view(*query.shape[:2], -1), at_positions
+        B, T, D = query.shape
+        S = memory.mask.size(1)
+        half_width = min(self.half_width, S)  # which reaches both ends from anywhere
+        centre = self.centre(query, memory)[..., None]
+        first = torch.ceil(centre.detach() - half_width)
+        window = first + torch.arange(2 * half_width + 1, device=centre.device)  # (B, T, W)
+        positions = window.clamp(0, S - 1).long()
+        flat = positions.flatten(1)
+        inside = (window <= centre + half_width) & (window >= 0) & (window < S)
+        inside &= memory.mask.gather(1, flat).view_as(positions)
+
+        local_memory = memory._replace(
+            states=gather_positions(memory.states, flat).view(B * T, -1, memory.states.size(2)),
+            keys=gather_positions(memory.keys, flat).view(B * T, 2 * half_width + 1, memory.keys.size(2)),
+            mask=inside.flatten(0, 1),
+            steps=memory.steps.reshape(B * T, 1),
+        )
+        _, weights = self.score(query.reshape(B * T, 1, D), local_memory)
+        weights = self.reweight(weights.view(B, T, -1), positions - centre)
+        context = torch.bmm(weights.flatten(0, 1)[:, None].to(memory.states.dtype), local_memory.states)
+        return context.view(B, T, -1), weights.new_zeros(B, T, S).scatter_add(2, positions, weights)
 
 
 class LocalM(LocalAttention):
@@ -69,9 +75,6 @@ class LocalM(LocalAttention):
     def centre(self, query: Tensor, memory: Memory) -> Tensor:
         last = memory.mask.sum(dim=1, keepdim=True) - 1
         return torch.minimum(memory.steps, last).to(upcast(query).dtype)
-
-    def window_weights(self, local: LocalWindow, centre: Tensor) -> Tensor:
-        return local.weights
 
 
 class LocalP(LocalAttention):
@@ -92,28 +95,6 @@ class LocalP(LocalAttention):
         hidden = torch.tanh(upcast(self.W(query)))
         return length * torch.sigmoid((hidden * self.v).sum(dim=-1))  # no product: bfloat16 would miss by half a piece
 
-    def window_weights(self, local: LocalWindow, centre: Tensor) -> Tensor:
-        distance = (local.positions - centre[..., None]) / (self.half_width / 2)
-        return local.weights * torch.exp(-distance.square() / 2)
-
-
-def score_window(score: Attention, query: Tensor, memory: Memory, centre: Tensor, half_width: int) -> LocalWindow:
-    """Weights by `score` of the positions within `half_width` of each centre (B, T), for queries (B, T, D)."""
-    B, T, D = query.shape
-    S = memory.mask.size(1)
-    half_width = min(half_width, S)  # which reaches both ends from anywhere
-    window = torch.ceil(centre.detach() - half_width)[..., None] + torch.arange(
-        2 * half_width + 1, device=centre.device
-    )
-    inside = (window <= centre[..., None] + half_width) & (window >= 0) & (window < S)
-    positions = window.clamp(0, S - 1).long()
-    flat = positions.flatten(1)
-    inside &= memory.mask.gather(1, flat).view_as(positions)
-    local_memory = memory._replace(
-        states=gather_positions(memory.states, flat).view(B * T, -1, memory.states.size(2)),
-        keys=gather_positions(memory.keys, flat).view(B * T, 2 * half_width + 1, memory.keys.size(2)),
-        mask=inside.flatten(0, 1),
-        steps=memory.steps.reshape(B * T, 1),
-    )
-    _, weights = score(query.reshape(B * T, 1, D), local_memory)
-    return LocalWindow(local_memory.states, positions, weights.view(B, T, -1))
+    def reweight(self, weights: Tensor, offsets: Tensor) -> Tensor:
+        distance = offsets / (self.half_width / 2)
+        return weights * torch.exp(-distance.square() / 2)

@@ -136,7 +136,6 @@ class EncoderOutput(NamedTuple):
     states: Tensor  # (B, S, E), in the order of the source
     summary: Tensor  # (B, E), or one direction of it
     final_states: StackState  # of every layer; empty unless the encoder keeps them
-    mask: Tensor  # (B, S) True where a piece is real
 
 
 class Encoder(nn.Module):
@@ -169,7 +168,7 @@ class Encoder(nn.Module):
         self.summary_size = size if summary == "last_forward" else self.output_size
         self.dropout = dropout
         self.reverse_source = reverse_source
-        self.final_state_size = layers * (2 if cell == "lstm" else 1) * self.output_size
+        self.final_state_size = layers * CELLS[cell].state_tensors * self.output_size
         self.summary = summary
         self.keep_final_states = keep_final_states
         self.layers = nn.ModuleList(
@@ -190,7 +189,7 @@ class Encoder(nn.Module):
         summary = summarise(self.summary, states, lengths, self.size)
         if self.reverse_source:
             states = gather_positions(states, backwards)
-        return EncoderOutput(states, summary, tuple(final_states) if self.keep_final_states else (), mask)
+        return EncoderOutput(states, summary, tuple(final_states) if self.keep_final_states else ())
 
 
 class EncoderRnnLayer(nn.Module):

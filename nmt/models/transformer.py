@@ -60,7 +60,8 @@ class FeedForward(nn.Module):
 
     def __init__(self, settings: LayerSettings) -> None:
         super().__init__()
-        self.act: Callable[[Tensor], Tensor] = {"relu": F.relu, "gelu": F.gelu}[settings.activation]
+        activations: dict[str, Callable[[Tensor], Tensor]] = {"relu": F.relu, "gelu": F.gelu}
+        self.act = activations[settings.activation]
         self.dropout = settings.dropout
         self.W_1 = nn.Linear(settings.size, settings.feed_forward_size)
         self.W_2 = nn.Linear(settings.feed_forward_size, settings.size)

@@ -86,7 +86,7 @@ def test_slopes_are_the_exponents_of_the_long_lengths() -> None:
         for case in CASES
         for n in (64, 1024, 2048, 8192)
     }
-    fitted = slopes(points)
+    fitted = slopes(points).values()
     assert len(fitted) == 4
     assert all(each["time"] == pytest.approx(2) and each["memory"] == pytest.approx(1) for each in fitted)
 
