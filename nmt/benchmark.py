@@ -6,8 +6,8 @@ from typing import Any
 import torch
 from hydra.utils import instantiate
 
-from nmt.benchmarks import BenchmarkSetup, BenchmarkSuite
-from nmt.cli import Composed, program, say
+from nmt.benchmarks import BenchmarkReport, BenchmarkSetup
+from nmt.cli import Composed, program
 from nmt.data.batching import Batches
 from nmt.data.preparation.prepared_corpus import PreparedCorpus, prepare_from_config
 from nmt.evaluation.stored import require_writable
@@ -19,12 +19,12 @@ from nmt.training_settings import TrainConfig
 
 @program("benchmark")
 def main(composed: Composed) -> None:
-    suite: BenchmarkSuite = instantiate(composed.config["suite"])
+    suite = instantiate(composed.config["suite"])
     output = Path(composed.settings.output).expanduser() if composed.settings.output else None
     if output is not None:
         require_writable(output.parent)
     setup = benchmark_setup(composed.settings, composed.config)
-    report = suite.run(setup)
+    report: BenchmarkReport = suite.run(setup)
     print(report.markdown(), end="", flush=True)
     if output is not None:
         groups = {name: composed.choices[name] for name in ("suite", "experiment", "size", "data")}
@@ -44,15 +44,10 @@ def benchmark_setup(settings: TrainConfig, config: dict[str, Any]) -> BenchmarkS
         optimizer = instantiate(config["optimizer"])(model.parameters())
         return TrainState(model, optimizer, constant(), batches, Budget(None, ""), device, precision)
 
-    return BenchmarkSetup(
-        prepare=lambda: prepare_from_config(config, lambda: instantiate(config["data"])),
-        make_state=make_state,
-        batching=settings.batching,
-        training=settings.training,
-        device=device,
-        precision=precision,
-        say=say,
-    )
+    def prepare() -> PreparedCorpus:
+        return prepare_from_config(config, lambda: instantiate(config["data"]))
+
+    return BenchmarkSetup(prepare, make_state, settings.batching, settings.training, device, precision)
 
 
 if __name__ == "__main__":

@@ -15,6 +15,7 @@ Size = Annotated[int, Field(ge=1, le=65_536)]  # of a vector
 Layers = Annotated[int, Field(ge=1, le=256)]
 NotNegative = Annotated[float, Field(ge=0, le=1e9)]
 Probability = Annotated[float, Field(ge=0, lt=1)]
+AttentionBackend = Literal["auto", "fused", "varlen", "explicit", "tiled", "window", "linear"]
 EXACT_BACKENDS = frozenset({"auto", "fused", "varlen", "explicit", "tiled"})
 
 
@@ -99,8 +100,7 @@ class TransformerSettings(Component):
     activation: Literal["relu", "gelu"] = setting("of the feed-forward layers")
     dropout: Probability = setting("on embeddings and sublayer outputs", fair=True)
     attention_dropout: Probability = setting("on attention weights; above 0 rules out the fused kernel on a CPU")
-    attention_backend: Literal["auto", "fused", "varlen", "explicit", "tiled", "window", "linear"] = setting(
-        "set by attention_backend=NAME", resume=EXACT_BACKENDS)
+    attention_backend: AttentionBackend = setting("set by attention_backend=NAME", resume=EXACT_BACKENDS)
     attention_window: Annotated[int, Field(ge=1, le=10**6)] = setting(
         "of attention_backend=window: positions on each side, its own included")
     positions: Literal["sinusoidal", "learned", "rotary", "alibi", "none"] = setting("positional information")

@@ -11,7 +11,7 @@ from typing import Annotated, Any, Literal, Self
 from pydantic import Field, model_validator
 
 from nmt.evaluation.metrics import ON_DEMAND
-from nmt.model_settings import Seed
+from nmt.model_settings import AttentionBackend, Seed
 from nmt.schema import Component, Settings, one_of, setting, shown
 from nmt.training_settings import Device, PrepareConfig, Texts, Threads, TrainConfig
 
@@ -214,7 +214,7 @@ class AttentionSuite(Component):
     head_size: Annotated[int, Field(ge=1, le=4096)] = setting("size of a head")
     batch: Annotated[int, Field(ge=1, le=100_000)] = setting("sequences at a time")
     window: Annotated[int, Field(ge=1, le=10**6)] = setting("positions of the window backend")
-    backends: Texts | None = setting("[explicit,tiled]; null: all that run on the device")
+    backends: list[AttentionBackend] | None = setting("[explicit,tiled]; null: all that run on the device")
     seconds: Annotated[float, Field(ge=0, le=3600)] = setting("of runs for each point, and never fewer than two")
 
 

@@ -80,13 +80,13 @@ class LoadingBenchmark:
         prepared = setup.prepare()
         rows, parameters = [], 0
         for tokens in self.tokens:
-            setup.say(f"loading: {tokens:,} tokens a batch")
+            say(f"loading: {tokens:,} tokens a batch")
             state = setup.make_state(
                 prepared, Batches(prepared.train, setup.batching.model_copy(update={"tokens": tokens}))
             )
             parameters = count_parameters(state.model)
             rows.append(self._measure(state, prepared, setup))
-            setup.say(f"loading: {self.updates} updates of {rows[-1].update_seconds:.3f} s")
+            say(f"loading: {self.updates} updates of {rows[-1].update_seconds:.3f} s")
         results = {
             "parameters": parameters,
             "updates": self.updates,

@@ -84,10 +84,18 @@ def test_settings_of_an_attention_have_bounds(
         (LuongSettings, "luong", "layers", 2.5, POSITIVE),
         (LuongSettings, "luong", "init_range", 0, r"give a number above 0 to 100$"),
         (LuongSettings, "luong", "cell", "elman", r"give gru or lstm$"),
+        (LuongSettings, "luong", "bridge", "tunnel", r"give learned or copy$"),
+        (LuongSettings, "luong", "summary", "middle", r"give last_both, last_forward, max or mean$"),
+        (LuongSettings, "luong", "init", "he", r"give default, groundhog or uniform$"),
+        (LuongSettings, "luong", "tie_embeddings", "some", r"give none, target or all$"),
         (LuongSettings, "luong", "dropout", 1.0, r"give a number from 0 to below 1$"),
         (LuongSettings, "luong", "input_feeding", "no", r"give true or false$"),
         (TransformerSettings, "transformer", "heads", 0, POSITIVE),
         (TransformerSettings, "transformer", "max_positions", 0, POSITIVE),
+        (TransformerSettings, "transformer", "norm", "middle", r"give pre or post$"),
+        (TransformerSettings, "transformer", "activation", "swish", r"give relu or gelu$"),
+        (TransformerSettings, "transformer", "attention_backend", "flash", r"give auto, fused, varlen, explicit, .*$"),
+        (TransformerSettings, "transformer", "positions", "absolute", r"give sinusoidal, learned, .* or none$"),
         *[(TransformerSettings, "transformer", "attention_window", width, POSITIVE) for width in (0, -1, 2.5)],
     ],
 )
@@ -199,6 +207,9 @@ def test_every_declared_class_is_a_choice_and_every_choice_is_declared() -> None
 @pytest.mark.parametrize(("name", "declared"), CLASSES.items(), ids=CLASSES)
 def test_a_declared_class_has_the_arguments_of_its_constructor(name: str, declared: type[Component]) -> None:
     arguments = set(inspect.signature(get_object(name)).parameters)
+    if "shared" in arguments:  # those of the base class, which takes them as **shared
+        arguments |= set(inspect.signature(get_object(name).__base__).parameters) - {"readout_size"}
+        arguments -= {"shared"}
     settings = {key for key in properties(declared) if not key.startswith("_")}
     if name.startswith("torch."):  # which has more, each with a default
         assert settings < arguments

@@ -1,9 +1,14 @@
-"""The suites of `python -m nmt.benchmark`, one a module, and the types they share."""
+"""The suites of `python -m nmt.benchmark`, one a module, and the types they share.
+
+A suite is a dataclass of its settings; `run(setup)` measures and returns a `BenchmarkReport`.
+"""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple
+
+from tabulate import tabulate
 
 from nmt.data.batching import Batches
 from nmt.data.preparation.prepared_corpus import PreparedCorpus
@@ -25,7 +30,6 @@ class BenchmarkSetup:
     training: TrainingSettings
     device: str
     precision: str
-    say: Callable[[str], None]  # one line of progress
 
 
 class BenchmarkReport(NamedTuple):
@@ -52,17 +56,6 @@ class BenchmarkReport(NamedTuple):
             say(f"written: {output.with_suffix('.png')}")
 
 
-class BenchmarkSuite(Protocol):
-    """One class a suite; its settings are its fields."""
-
-    def run(self, setup: BenchmarkSetup) -> BenchmarkReport: ...
-
-
 def markdown_table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
     """Columns of cells, numbers to the right; Markdown, which a terminal shows as well."""
-    widths = [max(3, *map(len, column)) for column in zip(header, *rows, strict=True)]
-    rule = ["-" * (width - 1) + ":" for width in widths]
-    lines = (
-        " | ".join(cell.rjust(width) for cell, width in zip(row, widths, strict=True)) for row in (header, rule, *rows)
-    )
-    return "\n".join(f"| {line} |" for line in lines)
+    return tabulate(rows, header, "pipe", colalign=["right"] * len(header), disable_numparse=True)

@@ -2,9 +2,10 @@
 
 import math
 import time
+import timeit
 import warnings
 from contextlib import closing
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import NamedTuple
 
 import torch
@@ -15,41 +16,12 @@ from nmt.benchmarks import BenchmarkReport, BenchmarkSetup, markdown_table
 from nmt.data.batching import Batch, Batches, collate
 from nmt.data.tokenizer import BOS, EOS
 from nmt.loading import count_parameters
+from nmt.progress import say
 from nmt.training.loop import Progress, TrainState, accumulate_gradients, precision_dtype, prefetched_batches
 from nmt.training_settings import TrainingSettings
 
 EPOCH = 1
 MATMUL_SIDE = {"cuda": 8192, "cpu": 1024, "mps": 2048}  # of the square matrices that are multiplied
-
-
-@dataclass(frozen=True)
-class TrainingSpeedRow:
-    attention: str  # what computed it
-    parameters: int
-    pairs: int  # an update, in the mean
-    source_pieces: float  # of a pair, </s> included
-    target_pieces: float
-    update_seconds: float
-    source_pieces_per_second: float  # padding is no piece
-    target_pieces_per_second: float
-    flops_per_second: float  # of the pieces; none for padding
-    peak_flops_per_second: float  # of a product of large matrices in the same type, measured here
-    peak_fraction: float
-
-    def cells(self) -> list[str]:
-        return [
-            self.attention,
-            f"{self.parameters / 1e6:.1f} M",
-            f"{1e3 * self.update_seconds:.1f} ms",
-            f"{self.source_pieces_per_second:,.0f}",
-            f"{self.target_pieces_per_second:,.0f}",
-            f"{self.flops_per_second / 1e12:.2f}",
-            f"{self.peak_flops_per_second / 1e12:.2f}",
-            f"{self.peak_fraction:.1%}",
-        ]
-
-
-HEADER = ["attention", "parameters", "update", "source/s", "target/s", "TFLOP/s", "peak", "of it"]
 
 
 @dataclass(frozen=True)
@@ -69,39 +41,46 @@ class TrainingSpeed:
         timed = [i % len(plan) for i in range(accumulate, accumulate * (self.updates + 1))]  # the first update warms up
         batches = (collate(prepared.train, plan[index]) for index in timed)
         sizes = [(len(batch.src), int(batch.src_lengths.sum()), int(batch.tgt_lengths.sum())) for batch in batches]
-        pairs = sum(size[0] for size in sizes)
-        source, target = (sum(size[side] for size in sizes) / pairs for side in (1, 2))
+        pairs, src_pieces, tgt_pieces = (sum(size) for size in zip(*sizes, strict=True))
+        source, target = src_pieces / pairs, tgt_pieces / pairs
 
-        setup.say(f"training: {self.warm_up} updates to warm up, {self.updates} timed")
-        if self.warm_up:
-            timed_updates(state, setup.training, self.warm_up)
+        say(f"training: {self.warm_up} updates to warm up, {self.updates} timed")
+        timed_updates(state, setup.training, self.warm_up)
         seconds = timed_updates(state, setup.training, self.updates).seconds
         pairs_per_update = pairs / self.updates
         pair_flops = flops_per_pair(state, setup.training, round(source), round(target))
-        flops_per_second = pairs_per_update * pair_flops / seconds
-        peak = matmul_flops_per_second(device, dtype)
-        row = TrainingSpeedRow(
-            attention,
-            count_parameters(state.model),
-            round(pairs_per_update),
-            source,
-            target,
-            seconds,
-            pairs_per_update * source / seconds,
-            pairs_per_update * target / seconds,
-            flops_per_second,
-            peak,
-            flops_per_second / peak,
-        )
+        flops, peak = pairs_per_update * pair_flops / seconds, matmul_flops_per_second(device, dtype)
+        row = {
+            "attention": attention,  # what computed it
+            "parameters": count_parameters(state.model),
+            "pairs": round(pairs_per_update),
+            "source_pieces": source,  # of a pair, </s> included
+            "target_pieces": target,
+            "update_seconds": seconds,
+            "source_pieces_per_second": pairs_per_update * source / seconds,  # padding is no piece
+            "target_pieces_per_second": pairs_per_update * target / seconds,
+            "flops_per_second": flops,  # of the pieces; none for padding
+            "peak_flops_per_second": peak,  # of a product of large matrices in the same type, measured here
+            "peak_fraction": flops / peak,
+        }
+        cells = {
+            "attention": attention,
+            "parameters": f"{row['parameters'] / 1e6:.1f} M",
+            "update": f"{1e3 * seconds:.1f} ms",
+            "source/s": f"{row['source_pieces_per_second']:,.0f}",
+            "target/s": f"{row['target_pieces_per_second']:,.0f}",
+            "TFLOP/s": f"{flops / 1e12:.2f}",
+            "peak": f"{peak / 1e12:.2f}",
+            "of it": f"{flops / peak:.1%}",
+        }
         notes = [
             f"{pairs_per_update:,.0f} pairs an update, {source:.1f} source and {target:.1f} target pieces a pair; "
             f"padding {plan.padding.both:.1%} of the positions",
             "TFLOP/s: 10^12 operations a second that the pieces ask for, forward and backward (torch's counter on a "
             "pair of mean lengths); peak: a product of large matrices in the same type",
         ]
-        return BenchmarkReport(
-            markdown_table(HEADER, [row.cells()]), notes, {"padding": plan.padding.both, "rows": [asdict(row)]}
-        )
+        table = markdown_table(list(cells), [list(cells.values())])
+        return BenchmarkReport(table, notes, {"padding": plan.padding.both, "rows": [row]})
 
 
 class UpdateTimes(NamedTuple):
@@ -146,9 +125,5 @@ def matmul_flops_per_second(device: torch.device, dtype: torch.dtype, runs: int 
     """The best of some runs."""
     side = MATMUL_SIDE[device.type]
     a, b = torch.randn(2, side, side, device=device, dtype=dtype)
-    best = float("inf")
-    for _ in range(runs):
-        started = time.perf_counter()
-        (a @ b)[0, 0].item()  # waits for the device
-        best = min(best, time.perf_counter() - started)
-    return 2 * side**3 / best
+    # the copy of a number waits for the device
+    return 2 * side**3 / min(timeit.repeat(lambda: (a @ b)[0, 0].item(), number=1, repeat=runs))

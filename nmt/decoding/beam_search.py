@@ -12,13 +12,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Hashable, Iterable
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import torch
 from torch import Tensor
 
 from nmt.data.tokenizer import BOS, EOS, PAD, UNK
-from nmt.errors import ConfigError
 from nmt.models.seq2seq import Seq2Seq, reorder
 from nmt.settings import SearchSettings
 
@@ -121,8 +120,6 @@ def search(
     Candidates with one `dedup_key` count as one, so a search may end with fewer than n_best of them. `fill` then adds
     hypotheses that could have ended earlier, though not well enough to stay in the beam.
     """
-    if settings.n_best > settings.beam:
-        raise ConfigError(f"n_best={settings.n_best} needs beam={settings.n_best} or more, not {settings.beam}")
     lengths = (src != PAD).sum(dim=1).tolist()
     max_lengths = torch.tensor([settings.max_length(length - 1) for length in lengths], device=src.device)
     distinct_lengths = set(max_lengths.tolist())
@@ -154,9 +151,11 @@ def search(
 
         # the others continue from their parents' states
         index = pad_rows(parents)
-        state = select_state(state, index, len(rows))
-        memory, rows = select_memory(memory, rows, index)
-        tokens = pad_rows(live.ids[:, -1])
+        if not torch.equal(index, torch.arange(len(rows), device=index.device)):
+            state = reorder(state, index)
+        if not torch.equal(rows[index], rows):  # hypotheses of one sentence have equal memories: mostly no copy
+            memory = reorder(memory, index)
+        rows, tokens = rows[index], pad_rows(live.ids[:, -1])
     return [finished.best_with_fallback(sentence, fallback) for sentence in range(len(src))]
 
 
@@ -249,21 +248,3 @@ def pad_rows(rows: Tensor) -> Tensor:
     """(N,) -> at least (MIN_ROWS,), the first row repeated."""
     missing = MIN_ROWS - len(rows)
     return rows if missing <= 0 else torch.cat([rows, rows[:1].expand(missing)])
-
-
-def select_state(state: Any, index: Tensor, size: int) -> Any:
-    """reorder(state, index), without the copy where all `size` rows stay in order."""
-    if len(index) == size and torch.equal(index, torch.arange(size, device=index.device)):
-        return state
-    return reorder(state, index)
-
-
-def select_memory(memory: Any, rows: Tensor, index: Tensor) -> tuple[Any, Tensor]:
-    """The memory for the parents' rows `index`, and the sentence of each row.
-
-    Hypotheses of one sentence have equal memories, so most steps copy nothing.
-    """
-    new_rows = rows[index]
-    if torch.equal(new_rows, rows):
-        return memory, rows
-    return reorder(memory, index), new_rows

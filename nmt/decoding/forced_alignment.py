@@ -11,7 +11,6 @@ from typing import NamedTuple
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from torch import Tensor
 
 from nmt.data.corpus import Alignment
 from nmt.data.text import words
@@ -71,13 +70,6 @@ class ForcedAlignments(NamedTuple):
         return sum(best is None for best in self.best)
 
 
-class _Pair(NamedTuple):
-    """Ids without special ones."""
-
-    src: list[int]
-    tgt: list[int]
-
-
 def attention_shape(translator: Translator) -> AttentionShape | None:
     """None for a model without attention."""
     src, tgt_in = (torch.tensor([ids], device=translator.device) for ids in ([UNK, EOS], [BOS]))
@@ -97,62 +89,55 @@ def force_align(
     shape = attention_shape(translator)
     if shape is None:
         return None
-    pairs, best = _encode_pairs(translator, sources, targets, shape)
+    best: list[NDArray[np.int64] | None] = [None] * len(sources)
+    pairs: dict[int, Ids] = {}
+    encoded = zip(translator.encode(sources), translator.target.encode_batch(targets), strict=True)
+    for index, (src, tgt) in enumerate(encoded):
+        target_words = words(targets[index])
+        if not (src and tgt and words(sources[index]) and target_words):  # nothing to align, and no word left out
+            maps = len(shape.layer_names) + len(shape.head_names)
+            best[index] = np.full((maps, len(SHIFTS), len(target_words)), -1)
+        elif max(len(src), len(tgt)) <= translator.max_src_pieces:
+            pairs[index] = Ids(src, tgt)
     with torch.inference_mode(), eval_mode(translator.model), progress("aligning", len(pairs), show_bar) as advance:
         for group in _batches(pairs, shape):
-            all_weights = _forced_weights(translator, [pairs[index] for index in group])
-            for index, weights in zip(group, all_weights, strict=True):
+            for index, weights in zip(group, _forced_weights(translator, [pairs[i] for i in group]), strict=True):
                 source = piece_shares(translator.source, sources[index], pairs[index].src)
                 target = piece_shares(translator.target, targets[index], pairs[index].tgt)
                 if source is not None and target is not None:
                     best[index] = _best_source_words(weights, source, target)
             advance(len(group))
-    return ForcedAlignments(shape, [best.get(index) for index in range(len(sources))])
+    return ForcedAlignments(shape, best)
 
 
-def _encode_pairs(
-    translator: Translator, sources: Sequence[str], targets: Sequence[str], shape: AttentionShape
-) -> tuple[dict[int, _Pair], dict[int, NDArray[np.int64]]]:
-    """By index the pairs to be forced through the model, and the empty alignments of pairs without words."""
-    pairs: dict[int, _Pair] = {}
-    empty: dict[int, NDArray[np.int64]] = {}
-    encoded = zip(translator.encode(sources), translator.target.encode_batch(targets), strict=True)
-    for index, (src, tgt) in enumerate(encoded):
-        source_words, target_words = words(sources[index]), words(targets[index])
-        if not (src and tgt and source_words and target_words):
-            maps = len(shape.layer_names) + len(shape.head_names)
-            empty[index] = np.full((maps, len(SHIFTS), len(target_words)), -1)
-        elif max(len(src), len(tgt)) <= translator.max_src_pieces:
-            pairs[index] = _Pair(src, tgt)
-    return pairs, empty
+class Ids(NamedTuple):
+    """A pair in pieces, without special ones."""
+
+    src: list[int]
+    tgt: list[int]
 
 
-def _batches(pairs: dict[int, _Pair], shape: AttentionShape) -> Iterator[list[int]]:
+def _batches(pairs: dict[int, Ids], shape: AttentionShape) -> Iterator[list[int]]:
     """Pairs whose sources have one length, longest first: as in search, no source is padded."""
-    group: list[int] = []
-    for index in sorted(pairs, key=lambda index: (len(pairs[index].src), len(pairs[index].tgt)), reverse=True):
-        if group:
-            longest = pairs[group[0]]
-            size = shape.layers * shape.heads * (len(longest.src) + 1) * (len(longest.tgt) + 1)
-            if len(pairs[index].src) != len(longest.src) or len(group) >= min(MAX_PAIRS, max(1, MAX_WEIGHTS // size)):
-                yield group
-                group = []
-        group.append(index)
-    if group:
+    order = sorted(pairs, key=lambda index: (len(pairs[index].src), len(pairs[index].tgt)), reverse=True)
+    start = 0
+    while start < len(order):
+        S, T = (len(side) + 1 for side in pairs[order[start]])
+        most = min(MAX_PAIRS, max(1, MAX_WEIGHTS // (shape.layers * shape.heads * S * T)))
+        group = [index for index in order[start : start + most] if len(pairs[index].src) + 1 == S]
         yield group
+        start += len(group)
 
 
-def _forced_weights(translator: Translator, pairs: Sequence[_Pair]) -> NDArray[np.float64]:
+def _forced_weights(translator: Translator, pairs: Sequence[Ids]) -> NDArray[np.float64]:
     """The weights of pairs (B, L, H, T + 1, S + 1), padded on the target side.
 
     Row t predicts target piece t, the last row the end; row t + 1 has piece t as its input.
     """
     longest = max(len(pair.tgt) for pair in pairs)
     src = torch.tensor([[*pair.src, EOS] for pair in pairs], device=translator.device)
-    tgt_in = torch.tensor(
-        [[BOS, *pair.tgt] + [PAD] * (longest - len(pair.tgt)) for pair in pairs], device=translator.device
-    )
-    weights: Tensor | None = translator.model.weights(src, tgt_in)
+    tgt_in = [[BOS, *pair.tgt] + [PAD] * (longest - len(pair.tgt)) for pair in pairs]
+    weights = translator.model.weights(src, torch.tensor(tgt_in, device=translator.device))
     assert weights is not None
     return weights.cpu().double().numpy()
 

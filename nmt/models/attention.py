@@ -38,9 +38,9 @@ class Attention(nn.Module, ABC):
     is_summary: bool = False  # True where that vector is the encoder's summary
     is_positional: bool = False  # True where weights depend on positions
 
-    @abstractmethod
     def keys(self, states: Tensor) -> Tensor:
-        """Encoder states (B, S, E) -> keys (B, S, A)."""
+        """Encoder states (B, S, E) -> keys (B, S, A); A = 0 where a subclass compares no states."""
+        return states[..., :0]
 
     @abstractmethod
     def forward(self, query: Tensor, memory: Memory) -> tuple[Tensor, Tensor]:
@@ -140,9 +140,6 @@ class Location(Attention):
         self.W = nn.Linear(query_size, self.num_positions, bias=False)
         nn.init.xavier_uniform_(self.W.weight)
 
-    def keys(self, states: Tensor) -> Tensor:
-        return states[..., :0]
-
     def forward(self, query: Tensor, memory: Memory) -> tuple[Tensor, Tensor]:
         excess = memory.mask.size(1) - self.num_positions  # positions without a weight: padding, or too long a source
         if excess > 0 and memory.mask[:, self.num_positions :].any():
@@ -166,9 +163,6 @@ class FixedContext(Attention):
         super().__init__()
         self.context_size = self.fixed_numbers = encoder_size
 
-    def keys(self, states: Tensor) -> Tensor:
-        return states[..., :0]
-
     def forward(self, query: Tensor, memory: Memory) -> tuple[Tensor, Tensor]:
         no_weights = memory.mask.new_zeros(1, 1, 1, dtype=torch.float32).expand(*query.shape[:2], memory.mask.size(1))
         return memory.summary[:, None].expand(-1, query.size(1), -1), no_weights
@@ -184,9 +178,6 @@ class InitialStateOnly(Attention):
     def __init__(self, query_size: int, encoder_size: int) -> None:
         super().__init__()
 
-    def keys(self, states: Tensor) -> Tensor:
-        return states[..., :0]
-
     def forward(self, query: Tensor, memory: Memory) -> tuple[Tensor, Tensor]:
         no_weights = memory.mask.new_zeros(1, 1, 1, dtype=torch.float32).expand(*query.shape[:2], memory.mask.size(1))
         return query[..., :0], no_weights
@@ -201,18 +192,13 @@ def check_equal_sizes(name: str, query_size: int, encoder_size: int) -> None:
         )
 
 
-def additive_scores(query: Tensor, keys: Tensor, v: Tensor) -> Tensor:
-    """v . tanh(q_t + k_s): (B, T, A), (B, S, A), (A,) -> (B, T, S), without keeping any (B, S, A) for backward."""
-    return AdditiveScores.apply(query, keys, v)
-
-
 def additive_scores_explicit(query: Tensor, keys: Tensor, v: Tensor) -> Tensor:
-    """The same in plain operations; needs memory for (B, T, S, A)."""
+    """v . tanh(q_t + k_s) in plain operations: (B, T, A), (B, S, A), (A,) -> (B, T, S), by way of (B, T, S, A)."""
     return torch.tanh(query[:, :, None] + keys[:, None]) @ v
 
 
 class AdditiveScores(torch.autograd.Function):
-    """tanh z = 2 sigma(2z) - 1, its derivative 4 sigma (1 - sigma); backward recomputes sigma.
+    """The same by tanh z = 2 sigma(2z) - 1, whose derivative is 4 sigma (1 - sigma); backward recomputes sigma.
 
     tanh over (B, S, A) would be the most expensive part of a Bahdanau step on a CPU; its sigmoid is six times faster.
     Faster than the composed operations, and no (B, T, S, A) is kept for backward.
@@ -238,6 +224,9 @@ class AdditiveScores(torch.autograd.Function):
                 grad_queries.append(torch.bmm(g.mT, derivative))
                 grad_keys = derivative.mul_(g) if len(grad_queries) == 1 else grad_keys.add_(derivative.mul_(g))
             return torch.cat(grad_queries, dim=1) * (4 * v), grad_keys.mul_(4 * v), grad_v
+
+
+additive_scores = AdditiveScores.apply
 
 
 def sigmoid_of_twice(query: Tensor, keys: Tensor) -> Tensor:

@@ -22,9 +22,6 @@ class MeanOfStates(Attention):
         super().__init__()
         self.context_size = self.fixed_numbers = encoder_size
 
-    def keys(self, states: Tensor) -> Tensor:
-        return states[..., :0]
-
     def forward(self, query: Tensor, memory: Memory) -> tuple[Tensor, Tensor]:
         B, T, _ = query.shape
         return attend_softmax(upcast(query).new_zeros(B, T, memory.mask.size(1)), memory)
@@ -44,9 +41,6 @@ class FrozenRandom(Attention):
         self.context_size = encoder_size
         self.seed = seed
         self.sharpness = sharpness
-
-    def keys(self, states: Tensor) -> Tensor:
-        return states[..., :0]
 
     def forward(self, query: Tensor, memory: Memory) -> tuple[Tensor, Tensor]:
         positions = torch.arange(memory.mask.size(1), device=memory.mask.device)

@@ -35,17 +35,16 @@ class SelfAttention(nn.Module):
         nn.init.zeros_(self.qkv.bias)
         nn.init.zeros_(self.out.bias)
 
-    def forward(self, x: Tensor, attention: AttentionCall, rotate: Rotate) -> Tensor:
-        """(B, T, D) -> (B, T, D)."""
+    def forward(
+        self, x: Tensor, attention: AttentionCall, rotate: Rotate, cache: KeysValues | None = None
+    ) -> tuple[Tensor, KeysValues]:
+        """(B, T, D) -> (B, T, D), and the keys and values: with a cache, of its positions and the T after them."""
         q, k, v = split_heads(self.qkv(x), 3, self.heads)
-        output, _ = attention.attend(rotate(q), rotate(k), v, attention.mask, self.dropout if self.training else 0.0)
-        return self.out(merge_heads(output))
-
-    def step(self, x: Tensor, cache: KeysValues, attention: AttentionCall, rotate: Rotate) -> tuple[Tensor, KeysValues]:
-        """T more positions (B, T, D), usually one, after those of `cache`: their outputs, and the longer cache."""
-        q, k, v = split_heads(self.qkv(x), 3, self.heads)
-        k, v = torch.cat([cache[0], rotate(k)], dim=2), torch.cat([cache[1], v], dim=2)
-        return self.out(merge_heads(attention.attend(rotate(q), k, v, attention.mask, 0.0)[0])), (k, v)
+        q, k = rotate(q), rotate(k)
+        if cache is not None:
+            k, v = torch.cat([cache[0], k], dim=2), torch.cat([cache[1], v], dim=2)
+        output, _ = attention.attend(q, k, v, attention.mask, self.dropout if self.training else 0.0)
+        return self.out(merge_heads(output)), (k, v)
 
 
 class CrossAttention(nn.Module):

@@ -112,19 +112,14 @@ def sin_cos(positions: Tensor, size: int) -> tuple[Tensor, Tensor]:
 
 
 def make_positions(name: str, size: int, heads: int, max_positions: int) -> Positions:
-    """The positions of a name, for embeddings of size `size` and `heads` heads; ModelError where it is unknown."""
-    constructors: dict[str, Callable[[], Positions]] = {
-        "none": Positions,
-        "sinusoidal": Sinusoidal,
-        "learned": lambda: Learned(size, max_positions),
-        "rotary": Rotary,
-        "alibi": lambda: Alibi(heads),
-    }
-    if name not in constructors:
-        raise ModelError(f"positions={name} is unknown: use one of {', '.join(constructors)}")
+    """The positions of a name, for embeddings of size `size` and `heads` heads."""
     if name == "rotary" and size // heads % 2:
         raise ModelError(
             f"positions=rotary rotates pairs of dimensions, and a head has {size // heads} (embedding_size={size} / "
             f"heads={heads}): change one of them"
         )
-    return constructors[name]()
+    if name == "learned":
+        return Learned(size, max_positions)
+    if name == "alibi":
+        return Alibi(heads)
+    return {"none": Positions, "sinusoidal": Sinusoidal, "rotary": Rotary}[name]()

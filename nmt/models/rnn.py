@@ -8,14 +8,13 @@ in float32, since rounding errors would accumulate from step to step. Shapes: se
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable
+from collections.abc import Sequence
 from typing import NamedTuple, cast
 
 import torch
 from torch import Tensor, nn
 from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
 
-from nmt.errors import ModelError
 from nmt.models.ops import dropout, upcast
 
 CellState = tuple[Tensor, ...]  # (h,) or (h, c), each (B, H)
@@ -82,13 +81,7 @@ class LSTM(Cell):
 
 
 CELLS: dict[str, type[Cell]] = {"gru": GRU, "lstm": LSTM}
-
-
-def cell_class(name: str) -> type[Cell]:
-    """The class of `cell=name`."""
-    if name not in CELLS:
-        raise ModelError(f"cell={name} is unknown: use one of {', '.join(CELLS)}")
-    return CELLS[name]
+RNN_CLASSES = {"gru": nn.GRU, "lstm": nn.LSTM}  # the same in torch's kernels
 
 
 def initialise_gates(W: Tensor, U: Tensor, *biases: Tensor) -> None:
@@ -108,44 +101,27 @@ def initialise_gates(W: Tensor, U: Tensor, *biases: Tensor) -> None:
             biases[0][size : 2 * size] = 1.0
 
 
-class ZeroInput(nn.Module):
-    """Stands in for the projection of a second input of size 0."""
-
-    def forward(self, inputs: Tensor) -> Tensor:
-        """(B, 0) -> 0, to add to `project`'s result."""
-        return inputs.new_zeros(())
-
-
-def second_input(input_size: int, cell: type[Cell], size: int) -> nn.Module:
-    """V c for a second input c (B, input_size), to add to `project`'s result (B, gates * H)."""
-    if input_size == 0:
-        return ZeroInput()
-    V = nn.Linear(input_size, cell.gates * size, bias=False)
-    for block in V.weight.chunk(cell.gates):
-        nn.init.xavier_uniform_(block)
-    return V
-
-
 class CellStack(nn.Module):
     """Layers of one kind of cell, each reading the output of the one below through dropout."""
 
     def __init__(self, cell: type[Cell], input_size: int, size: int, layers: int, dropout: float) -> None:
         super().__init__()
-        self.cells = nn.ModuleList(cell(input_size if n == 0 else size, size) for n in range(layers))
+        cells = nn.ModuleList(cell(input_size if n == 0 else size, size) for n in range(layers))
+        self.cells = cast("Sequence[Cell]", cells)
+        self.gates, self.size = cell.gates, size
         self.dropout = dropout
 
     def project(self, inputs: Tensor) -> Tensor:
         """The input part of the lowest cell's gates: (..., input size) -> (..., gates * H)."""
-        return cast("Cell", self.cells[0]).project(inputs)
+        return self.cells[0].project(inputs)
 
     def forward(self, projected: Tensor, state: StackState) -> StackState:
         """Projected inputs (B, gates * H) and the previous states -> the next states."""
-        lowest, *upper = zip(cast("Iterable[Cell]", self.cells), state, strict=True)
-        cell, previous = lowest
-        states = [cell(projected, previous)]
-        for cell, previous in upper:
-            below = dropout(states[-1][0], self.dropout, self.training)
-            states.append(cell(cell.project(below), previous))
+        states: list[CellState] = []
+        for cell, previous in zip(self.cells, state, strict=True):
+            if states:
+                projected = cell.project(dropout(states[-1][0], self.dropout, self.training))
+            states.append(cell(projected, previous))
         return tuple(states)
 
 
@@ -154,16 +130,12 @@ def top_output(state: StackState) -> Tensor:
     return state[-1][0]
 
 
-RNN_CLASSES = {"gru": nn.GRU, "lstm": nn.LSTM}
-
-
 class EncoderOutput(NamedTuple):
     """An encoded source batch: one vector for each piece, and one for the whole sentence."""
 
     states: Tensor  # (B, S, E), in the order of the source
     summary: Tensor  # (B, E), or one direction of it
     final_states: StackState  # of every layer; empty unless the encoder keeps them
-    mask: Tensor  # (B, S) True where a piece is real
 
 
 class Encoder(nn.Module):
@@ -190,16 +162,14 @@ class Encoder(nn.Module):
         keep_final_states: bool,
     ) -> None:
         super().__init__()
-        cell_class(cell)  # refuses an unknown name
         directions = 2 if bidirectional else 1
         self.size = size
         self.output_size = directions * size
         self.summary_size = size if summary == "last_forward" else self.output_size
         self.dropout = dropout
         self.reverse_source = reverse_source
-        self.final_state_size = layers * (2 if cell == "lstm" else 1) * self.output_size
-        self.summary_is_final_state = summary.startswith("last")
-        self.summarise = summary_function(summary)
+        self.final_state_size = layers * CELLS[cell].state_tensors * self.output_size
+        self.summary = summary
         self.keep_final_states = keep_final_states
         self.layers = nn.ModuleList(
             EncoderRnnLayer(RNN_CLASSES[cell], input_size if n == 0 else self.output_size, size, directions)
@@ -211,18 +181,15 @@ class Encoder(nn.Module):
         lengths = mask.sum(dim=1).clamp(min=1)  # a row without a real piece reads one padding piece
         backwards = reversed_positions(lengths, mask.size(1))
         states = gather_positions(embedded, backwards) if self.reverse_source else embedded
-        final_states: list[CellState] = []
-        for layer in cast("Iterable[EncoderRnnLayer]", self.layers):
+        final_states = []
+        for layer in self.layers:
             states = dropout(states, self.dropout, self.training)
-            if self.keep_final_states:
-                states, final = layer.forward_with_final_states(states, backwards, lengths)
-                final_states.append(final)
-            else:
-                states = layer(states, backwards)
-        summary = self.summarise(states, lengths, self.size)
+            states, final_state = layer(states, backwards, lengths if self.keep_final_states else None)
+            final_states.append(final_state)
+        summary = summarise(self.summary, states, lengths, self.size)
         if self.reverse_source:
             states = gather_positions(states, backwards)
-        return EncoderOutput(states, summary, tuple(final_states), mask)
+        return EncoderOutput(states, summary, tuple(final_states) if self.keep_final_states else ())
 
 
 class EncoderRnnLayer(nn.Module):
@@ -234,61 +201,39 @@ class EncoderRnnLayer(nn.Module):
         for direction in self.directions:
             initialise_gates(*direction.parameters())  # W, U and their biases
 
-    def forward(self, inputs: Tensor, backwards: Tensor) -> Tensor:
-        """(B, S, input size), positions that reverse each row (B, S) -> (B, S, directions * size)."""
-        forward, *backward = self.directions
-        outputs = [forward(inputs)[0]]
-        for direction in backward:
-            outputs.append(gather_positions(direction(gather_positions(inputs, backwards))[0], backwards))
-        return torch.cat(outputs, dim=-1)
+    def forward(self, inputs: Tensor, backwards: Tensor, lengths: Tensor | None) -> tuple[Tensor, CellState]:
+        """(B, S, input size), positions that reverse each row (B, S) -> states (B, S, directions * size).
 
-    def forward_with_final_states(self, inputs: Tensor, backwards: Tensor, lengths: Tensor) -> tuple[Tensor, CellState]:
-        """The same, and the state after the last real piece: h, and an LSTM's c, each (B, directions * size)."""
+        With lengths (B,) also the state after the last real piece: h, and an LSTM's c, each (B, directions * size).
+        """
         states, finals = [], []
         for number, direction in enumerate(self.directions):
             ordered = gather_positions(inputs, backwards) if number else inputs
-            packed = pack_padded_sequence(ordered, lengths.cpu(), batch_first=True, enforce_sorted=False)
-            outputs, final = direction(packed)
-            padded, _ = pad_packed_sequence(outputs, batch_first=True, total_length=inputs.size(1))
-            states.append(gather_positions(padded, backwards) if number else padded)
-            finals.append(final if isinstance(final, tuple) else (final,))
+            if lengths is None:
+                outputs, _ = direction(ordered)
+            else:
+                packed = pack_padded_sequence(ordered, lengths.cpu(), batch_first=True, enforce_sorted=False)
+                packed_outputs, final = direction(packed)
+                outputs, _ = pad_packed_sequence(packed_outputs, batch_first=True, total_length=inputs.size(1))
+                finals.append(final if isinstance(final, tuple) else (final,))
+            states.append(gather_positions(outputs, backwards) if number else outputs)
         final_state = tuple(torch.cat(parts, dim=-1).squeeze(0) for parts in zip(*finals, strict=True))
         return torch.cat(states, dim=-1), final_state
 
 
-def last_forward(states: Tensor, lengths: Tensor, size: int) -> Tensor:
-    """The forward direction's state after the last piece: (B, S, E), (B,) -> (B, size)."""
-    return states[torch.arange(len(states), device=states.device), lengths - 1, :size]
+def summarise(summary: str, states: Tensor, lengths: Tensor, size: int) -> Tensor:
+    """One vector for the sentence: states (B, S, E), lengths (B,) -> (B, E), or (B, size) for last_forward.
 
-
-def last_both(states: Tensor, lengths: Tensor, size: int) -> Tensor:
-    """The last state of each direction: (B, S, E), (B,) -> (B, E)."""
-    return torch.cat([last_forward(states, lengths, size), states[:, 0, size:]], dim=-1)
-
-
-def max_state(states: Tensor, lengths: Tensor, size: int) -> Tensor:
-    """The elementwise maximum over the sentence: (B, S, E), (B,) -> (B, E)."""
-    return states.masked_fill(~real_positions(states, lengths), torch.finfo(states.dtype).min).amax(dim=1)
-
-
-def mean_state(states: Tensor, lengths: Tensor, size: int) -> Tensor:
-    """The mean over the sentence: (B, S, E), (B,) -> (B, E)."""
-    return states.masked_fill(~real_positions(states, lengths), 0.0).sum(dim=1) / lengths[:, None]
-
-
-def real_positions(states: Tensor, lengths: Tensor) -> Tensor:
-    """(B, S, 1) True where a piece is real."""
-    return (torch.arange(states.size(1), device=states.device) < lengths[:, None])[..., None]
-
-
-SUMMARIES = {"last_forward": last_forward, "last_both": last_both, "max": max_state, "mean": mean_state}
-
-
-def summary_function(name: str) -> Callable[[Tensor, Tensor, int], Tensor]:
-    """The function of `summary=name`."""
-    if name not in SUMMARIES:
-        raise ModelError(f"summary={name} is unknown: use one of {', '.join(SUMMARIES)}")
-    return SUMMARIES[name]
+    max and mean are elementwise; last_forward is the forward direction's state after the last piece, last_both has
+    the last state of each direction.
+    """
+    padding = (torch.arange(states.size(1), device=states.device) >= lengths[:, None])[..., None]
+    if summary == "max":
+        return states.masked_fill(padding, torch.finfo(states.dtype).min).amax(dim=1)
+    if summary == "mean":
+        return states.masked_fill(padding, 0.0).sum(dim=1) / lengths[:, None]
+    last_forward = states[torch.arange(len(states), device=states.device), lengths - 1, :size]
+    return last_forward if summary == "last_forward" else torch.cat([last_forward, states[:, 0, size:]], dim=-1)
 
 
 def reversed_positions(lengths: Tensor, S: int) -> Tensor:

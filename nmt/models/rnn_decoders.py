@@ -7,17 +7,16 @@ gates, the readout, the projection, and (without input feeding) Luong's attentio
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor, nn
 
 from nmt.errors import ModelError
-from nmt.models.attention import Attention, Memory
-from nmt.models.initialisation import initialise_parameters
+from nmt.models.attention import Additive, Attention, Memory
 from nmt.models.ops import dropout, upcast
-from nmt.models.rnn import Cell, CellStack, Encoder, EncoderOutput, StackState, cell_class, second_input, top_output
+from nmt.models.rnn import CELLS, Cell, CellStack, Encoder, EncoderOutput, StackState, top_output
 from nmt.models.seq2seq import BottleneckSize, Seq2Seq, embedding_tables
 
 
@@ -26,6 +25,8 @@ class RecurrentSeq2Seq(Seq2Seq):
 
     encoder_size is that of each encoder direction. The top layer of the decoder queries the attention.
     """
+
+    bridge_reads_backward: bool = False  # alone, unless nothing else of the source reaches the decoder
 
     def __init__(
         self,
@@ -53,19 +54,18 @@ class RecurrentSeq2Seq(Seq2Seq):
         self.source_embedding, self.target_embedding, self.output_layer = embedding_tables(
             src_vocab_size, tgt_vocab_size, embedding_size, pad_id, tie_embeddings, readout_size
         )
-        self.cell_type, bridge_type = cell_class(cell), bridge_class(bridge)
         self.encoder = Encoder(
             embedding_size, encoder_size, layers, cell, bidirectional, dropout,
-            reverse_source=reverse_source, summary=summary, keep_final_states=bridge_type.needs_final_states,
+            reverse_source=reverse_source, summary=summary, keep_final_states=bridge == "copy",
         )  # fmt: skip
         self.attention = attention(query_size=hidden_size, encoder_size=self.encoder.output_size)
         check_sizes(self.encoder, self.attention, hidden_size)
-        self.bridge = bridge_type(self.bridge_input_size(encoder_size), self.cell_type, hidden_size, layers)
-        self.decoder = CellStack(self.cell_type, embedding_size, hidden_size, layers, dropout)
-
-    def bridge_input_size(self, encoder_size: int) -> int:
-        """The initial state is computed from this many numbers at the end of the summary."""
-        return self.encoder.summary_size
+        backward_alone = self.bridge_reads_backward and self.attention.context_size
+        self.bridge_size = encoder_size if backward_alone else self.encoder.summary_size
+        self.bridge: nn.Module = CopyBridge()
+        if bridge == "learned":
+            self.bridge = LearnedBridge(self.bridge_size, CELLS[cell], hidden_size, layers)
+        self.decoder = CellStack(CELLS[cell], embedding_size, hidden_size, layers, dropout)
 
     def encode(self, src: Tensor) -> Memory:
         mask = src != self.pad_id
@@ -90,11 +90,11 @@ class RecurrentSeq2Seq(Seq2Seq):
     def bottleneck_size(self) -> BottleneckSize:
         """The encoder states where attention reads them, else vectors of a fixed size."""
         encoder, copies = self.encoder, self.encoder.keep_final_states
-        initial = encoder.final_state_size if copies else self.bridge.input_size
+        initial = encoder.final_state_size if copies else self.bridge_size
         if self.attention.fixed_numbers is None:  # a learned initial state is computed from them too
             return BottleneckSize(max(0, initial - encoder.output_size) if copies else 0, encoder.output_size)
         # the initial state is computed from a part of the summary, or the summary is one of the copied states
-        is_shared = self.attention.is_summary and (encoder.summary_is_final_state or not copies)
+        is_shared = self.attention.is_summary and (encoder.summary.startswith("last") or not copies)
         sizes = (initial, self.attention.fixed_numbers)
         return BottleneckSize(max(sizes) if is_shared else sum(sizes), 0)
 
@@ -118,45 +118,20 @@ class Bahdanau(RecurrentSeq2Seq):
     C_o c_i out; readout_size=None makes the readout as wide as the embeddings.
     """
 
+    bridge_reads_backward = True
+
     def __init__(
-        self,
-        src_vocab_size: int,
-        tgt_vocab_size: int,
-        pad_id: int,
-        *,
-        embedding_size: int,
-        encoder_size: int,
-        hidden_size: int,
-        layers: int,
-        cell: str,
-        bidirectional: bool,
-        reverse_source: bool,
-        summary: str,
-        bridge: str,
-        context_in_readout: bool,
-        readout_size: int | None,
-        dropout: float,
-        tie_embeddings: str,
-        init: str,
-        init_range: float,
-        attention: Callable[..., Attention],
-    ) -> None:
+        self, *, embedding_size: int, context_in_readout: bool, readout_size: int | None, init: str, init_range: float,
+        **shared: Any,
+    ) -> None:  # fmt: skip
+        """`shared` are the settings of `RecurrentSeq2Seq`."""
         readout_size = readout_size or embedding_size
-        super().__init__(
-            src_vocab_size, tgt_vocab_size, pad_id, embedding_size=embedding_size, encoder_size=encoder_size,
-            hidden_size=hidden_size, layers=layers, cell=cell, bidirectional=bidirectional,
-            reverse_source=reverse_source, summary=summary, bridge=bridge, dropout=dropout,
-            tie_embeddings=tie_embeddings, readout_size=readout_size, attention=attention,
-        )  # fmt: skip
-        context_size = self.attention.context_size
-        self.context_to_gates = second_input(context_size, self.cell_type, hidden_size)
+        super().__init__(embedding_size=embedding_size, readout_size=readout_size, **shared)
+        context_size, hidden_size = self.attention.context_size, self.decoder.size
+        self.context_to_gates = second_input(context_size, self.decoder)
         self.readout_context_size = context_size if context_in_readout else 0
         self.readout = Maxout(hidden_size + self.readout_context_size + embedding_size, readout_size)
         initialise_parameters(self, init, init_range)
-
-    def bridge_input_size(self, encoder_size: int) -> int:
-        """That of the backward direction; without a context, where nothing else reaches the decoder, of both."""
-        return encoder_size if self.attention.context_size else self.encoder.summary_size
 
     def start(self, memory: Memory) -> BahdanauState:
         return BahdanauState(memory.initial_state, memory.steps)
@@ -208,37 +183,14 @@ class Luong(RecurrentSeq2Seq):
     """
 
     def __init__(
-        self,
-        src_vocab_size: int,
-        tgt_vocab_size: int,
-        pad_id: int,
-        *,
-        embedding_size: int,
-        encoder_size: int,
-        hidden_size: int,
-        layers: int,
-        cell: str,
-        bidirectional: bool,
-        reverse_source: bool,
-        summary: str,
-        bridge: str,
-        input_feeding: bool,
-        dropout: float,
-        tie_embeddings: str,
-        init: str,
-        init_range: float,
-        attention: Callable[..., Attention],
+        self, *, embedding_size: int, input_feeding: bool, init: str, init_range: float, **shared: Any
     ) -> None:
-        super().__init__(
-            src_vocab_size, tgt_vocab_size, pad_id, embedding_size=embedding_size, encoder_size=encoder_size,
-            hidden_size=hidden_size, layers=layers, cell=cell, bidirectional=bidirectional,
-            reverse_source=reverse_source, summary=summary, bridge=bridge, dropout=dropout,
-            tie_embeddings=tie_embeddings, readout_size=embedding_size, attention=attention,
-        )  # fmt: skip
+        """`shared` are the settings of `RecurrentSeq2Seq`."""
+        super().__init__(embedding_size=embedding_size, readout_size=embedding_size, **shared)
         self.input_feeding = input_feeding
         self.fed_size = embedding_size if input_feeding else 0
-        self.attentional_to_gates = second_input(self.fed_size, self.cell_type, hidden_size)
-        self.combine = nn.Linear(self.attention.context_size + hidden_size, embedding_size, bias=False)
+        self.attentional_to_gates = second_input(self.fed_size, self.decoder)
+        self.combine = nn.Linear(self.attention.context_size + self.decoder.size, embedding_size, bias=False)
         nn.init.xavier_uniform_(self.combine.weight)
         initialise_parameters(self, init, init_range)
 
@@ -259,34 +211,28 @@ class Luong(RecurrentSeq2Seq):
 
     def teacher_force(self, src: Tensor, tgt_in: Tensor) -> tuple[Tensor, Tensor]:
         memory = self.encode(src)
-        state = self.start(memory)
         previous = dropout(self.target_embedding(tgt_in), self.dropout, self.training)
-        projected = self.decoder.project(previous).unbind(dim=1)
         decode = self.with_input_feeding if self.input_feeding else self.without_input_feeding
-        attentional, weights = decode(projected, state, memory)
+        attentional, weights = decode(self.decoder.project(previous).unbind(dim=1), memory)
         return dropout(attentional, self.dropout, self.training), weights
 
-    def with_input_feeding(
-        self, projected: tuple[Tensor, ...], state: LuongState, memory: Memory
-    ) -> tuple[Tensor, Tensor]:
+    def with_input_feeding(self, projected: Sequence[Tensor], memory: Memory) -> tuple[Tensor, Tensor]:
         """Each step reads the attentional vector of the previous one."""
-        steps = []
+        state, steps = self.start(memory), []
         for projected_step in projected:
             attentional, state, weights = self.decode_step(projected_step, state, memory)
             steps.append((attentional, weights))
         attentionals, all_weights = zip(*steps, strict=True)
         return torch.cat(attentionals, dim=1), torch.cat(all_weights, dim=1)
 
-    def without_input_feeding(
-        self, projected: tuple[Tensor, ...], state: LuongState, memory: Memory
-    ) -> tuple[Tensor, Tensor]:
+    def without_input_feeding(self, projected: Sequence[Tensor], memory: Memory) -> tuple[Tensor, Tensor]:
         """The cells run through the whole sentence first; then all steps attend at once."""
-        hidden, outputs = state.hidden, []
+        hidden, outputs = memory.initial_state, []
         for projected_step in projected:
             hidden = self.decoder(projected_step, hidden)
             outputs.append(top_output(hidden))
-        steps = torch.arange(len(projected), device=state.steps.device)
-        return self.attentional_vectors(torch.stack(outputs, dim=1), memory._replace(steps=state.steps + steps))
+        steps = memory.steps + torch.arange(len(projected), device=memory.steps.device)
+        return self.attentional_vectors(torch.stack(outputs, dim=1), memory._replace(steps=steps))
 
     def step(self, token: Tensor, state: LuongState, memory: Memory) -> tuple[Tensor, LuongState]:
         projected = self.decoder.project(self.target_embedding(token))
@@ -314,8 +260,6 @@ class LearnedBridge(nn.Module):
     h is the last `input_size` numbers of the summary.
     """
 
-    needs_final_states = False
-
     def __init__(self, input_size: int, cell: type[Cell], size: int, layers: int) -> None:
         super().__init__()
         self.input_size = input_size
@@ -331,24 +275,18 @@ class LearnedBridge(nn.Module):
 class CopyBridge(nn.Module):
     """Each layer of the decoder starts in the final state of that layer of the encoder      arXiv:1409.3215, 2."""
 
-    needs_final_states = True
-
-    def __init__(self, input_size: int, cell: type[Cell], size: int, layers: int) -> None:
-        super().__init__()
-        self.input_size = input_size
-
     def forward(self, encoded: EncoderOutput) -> StackState:
         return tuple(tuple(upcast(tensor) for tensor in layer) for layer in encoded.final_states)
 
 
-BRIDGES: dict[str, Any] = {"learned": LearnedBridge, "copy": CopyBridge}
-
-
-def bridge_class(name: str) -> Any:
-    """The class of `bridge=name`."""
-    if name not in BRIDGES:
-        raise ModelError(f"bridge={name} is unknown: use one of {', '.join(BRIDGES)}")
-    return BRIDGES[name]
+def second_input(input_size: int, decoder: CellStack) -> Callable[[Tensor], Tensor]:
+    """V c for a second input c (B, input_size), to add to `decoder.project`'s result (B, gates * H); 0 for none."""
+    if input_size == 0:
+        return lambda c: c.new_zeros(())
+    V = nn.Linear(input_size, decoder.gates * decoder.size, bias=False)
+    for block in V.weight.chunk(decoder.gates):
+        nn.init.xavier_uniform_(block)
+    return V
 
 
 def check_sizes(encoder: Encoder, attention: Attention, hidden_size: int) -> None:
@@ -363,3 +301,30 @@ def check_sizes(encoder: Encoder, attention: Attention, hidden_size: int) -> Non
             "summary=last_forward leaves the backward direction unused where there is no attention: "
             "add bidirectional=false"
         )
+
+
+def initialise_parameters(model: nn.Module, init: str, init_range: float) -> None:
+    """Initial weights as the papers state them; the embedding of the padding piece stays zero.
+
+    default     those that each module draws in its constructor: Xavier input and orthogonal recurrent matrices
+    groundhog   recurrent matrices orthogonal, those of the additive score ~ N(0, 0.001^2), the others ~ N(0, 0.01^2),
+                v and the biases 0      arXiv:1409.0473, B.1
+    uniform     all ~ U(-init_range, init_range), 0.08 in arXiv:1409.3215 and 0.1 in arXiv:1508.04025
+    """
+    for parameter in model.parameters():
+        if init == "uniform":
+            nn.init.uniform_(parameter, -init_range, init_range)
+        elif init == "groundhog" and parameter.dim() > 1:
+            nn.init.normal_(parameter, std=0.01)
+        elif init == "groundhog":
+            nn.init.zeros_(parameter)
+    for module in model.modules():
+        if isinstance(module, nn.Embedding) and module.padding_idx is not None:
+            module.weight.detach()[module.padding_idx] = 0.0
+        elif isinstance(module, Additive) and init == "groundhog":
+            nn.init.normal_(module.W.weight, std=0.001)
+            nn.init.normal_(module.U.weight, std=0.001)
+        elif isinstance(module, Cell | nn.GRU | nn.LSTM) and init == "groundhog":
+            U = module.hidden_to_gates.weight if isinstance(module, Cell) else module.get_parameter("weight_hh_l0")
+            for gate in U.detach().split(U.size(1)):
+                nn.init.orthogonal_(gate)

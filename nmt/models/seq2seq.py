@@ -105,8 +105,6 @@ def embedding_tables(
     (None: the embedding size).
     """
     output_size = output_size or embedding_size
-    if tie_embeddings not in ("none", "target", "all"):
-        raise ModelError(f"tie_embeddings={tie_embeddings} is unknown: use none, target or all")
     if tie_embeddings == "all" and src_size != tgt_size:
         raise ModelError(
             f"tie_embeddings=all needs one vocabulary for both sides (source {src_size}, target {tgt_size}): "

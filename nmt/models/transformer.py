@@ -21,7 +21,7 @@ from nmt.models.seq2seq import BottleneckSize, Seq2Seq, embedding_tables
 
 
 class LayerSettings(NamedTuple):
-    """The settings of a layer, and constructors of its sublayers."""
+    """The settings of every layer."""
 
     size: int
     heads: int
@@ -31,74 +31,40 @@ class LayerSettings(NamedTuple):
     dropout: float
     attention_dropout: float
 
-    def residual(self) -> PreNorm | PostNorm:
-        residuals: dict[str, type[PreNorm] | type[PostNorm]] = {"pre": PreNorm, "post": PostNorm}
-        if self.norm not in residuals:
-            raise ModelError(f"norm={self.norm} is unknown: use pre or post")
-        return residuals[self.norm](self.size, self.dropout)
 
-    def self_attention(self) -> SelfAttention:
-        return SelfAttention(self.size, self.heads, self.attention_dropout)
+class Residual(nn.Module):
+    """The residual connection around a sublayer f, with its layer normalisation.
 
-    def cross_attention(self) -> CrossAttention:
-        return CrossAttention(self.size, self.heads, self.attention_dropout)
+    norm=pre: x + f(norm(x)), and one more norm after the last layer, arXiv:2002.04745; norm=post: norm(x + f(x)),
+    arXiv:1706.03762, 3.1.
+    """
 
-    def feed_forward(self) -> FeedForward:
-        return FeedForward(self.size, self.feed_forward_size, self.activation, self.dropout)
-
-
-class PreNorm(nn.Module):
-    """x + sublayer(norm(x)), and one more norm after the last layer      arXiv:2002.04745."""
-
-    def __init__(self, size: int, dropout: float) -> None:
+    def __init__(self, settings: LayerSettings) -> None:
         super().__init__()
-        self.norm = nn.LayerNorm(size)
-        self.dropout = dropout
+        self.norm = nn.LayerNorm(settings.size)
+        self.is_pre_norm = settings.norm == "pre"
+        self.dropout = settings.dropout
 
     def pre_norm(self, x: Tensor) -> Tensor:
-        """The input of the sublayer."""
-        return self.norm(x)
+        """The input of f."""
+        return self.norm(x) if self.is_pre_norm else x
 
-    def add_and_norm(self, x: Tensor, sublayer_output: Tensor) -> Tensor:
-        """The residual connection: x and the output of the sublayer."""
-        return x + dropout(sublayer_output, self.dropout, self.training)
-
-    def final_norm(self) -> nn.Module:
-        return self.norm
-
-
-class PostNorm(nn.Module):
-    """norm(x + sublayer(x))      arXiv:1706.03762, 3.1."""
-
-    def __init__(self, size: int, dropout: float) -> None:
-        super().__init__()
-        self.norm = nn.LayerNorm(size)
-        self.dropout = dropout
-
-    def pre_norm(self, x: Tensor) -> Tensor:
-        """The input of the sublayer."""
-        return x
-
-    def add_and_norm(self, x: Tensor, sublayer_output: Tensor) -> Tensor:
-        """The residual connection: x and the output of the sublayer."""
-        return self.norm(x + dropout(sublayer_output, self.dropout, self.training))
-
-    def final_norm(self) -> nn.Module:
-        return nn.Identity()
+    def add_and_norm(self, x: Tensor, f_x: Tensor) -> Tensor:
+        """x, and the output of f."""
+        total = x + dropout(f_x, self.dropout, self.training)
+        return total if self.is_pre_norm else self.norm(total)
 
 
 class FeedForward(nn.Module):
     """W_2 act(W_1 x + b_1) + b_2      arXiv:1706.03762, 3.3."""
 
-    def __init__(self, size: int, inner_size: int, activation: str, dropout: float) -> None:
+    def __init__(self, settings: LayerSettings) -> None:
         super().__init__()
         activations: dict[str, Callable[[Tensor], Tensor]] = {"relu": F.relu, "gelu": F.gelu}
-        if activation not in activations:
-            raise ModelError(f"activation={activation} is unknown: use one of {', '.join(activations)}")
-        self.act = activations[activation]
-        self.dropout = dropout
-        self.W_1 = nn.Linear(size, inner_size)
-        self.W_2 = nn.Linear(inner_size, size)
+        self.act = activations[settings.activation]
+        self.dropout = settings.dropout
+        self.W_1 = nn.Linear(settings.size, settings.feed_forward_size)
+        self.W_2 = nn.Linear(settings.feed_forward_size, settings.size)
         for linear in (self.W_1, self.W_2):
             nn.init.xavier_uniform_(linear.weight)
             nn.init.zeros_(linear.bias)
@@ -112,15 +78,17 @@ class EncoderLayer(nn.Module):
 
     def __init__(self, settings: LayerSettings) -> None:
         super().__init__()
-        self.self_attention, self.self_attention_residual = settings.self_attention(), settings.residual()
-        self.feed_forward, self.feed_forward_residual = settings.feed_forward(), settings.residual()
+        self.self_attention = SelfAttention(settings.size, settings.heads, settings.attention_dropout)
+        self.self_attention_residual = Residual(settings)
+        self.feed_forward = FeedForward(settings)
+        self.feed_forward_residual = Residual(settings)
 
     def forward(self, x: Tensor, attention: AttentionCall, rotate: Rotate) -> Tensor:
         """(B, S, D) -> (B, S, D)."""
-        x = self.self_attention_residual.add_and_norm(
-            x, self.self_attention(self.self_attention_residual.pre_norm(x), attention, rotate)
-        )
-        return self.feed_forward_residual.add_and_norm(x, self.feed_forward(self.feed_forward_residual.pre_norm(x)))
+        y, _ = self.self_attention(self.self_attention_residual.pre_norm(x), attention, rotate)
+        x = self.self_attention_residual.add_and_norm(x, y)
+        y = self.feed_forward(self.feed_forward_residual.pre_norm(x))
+        return self.feed_forward_residual.add_and_norm(x, y)
 
 
 class DecoderMasks(NamedTuple):
@@ -136,37 +104,28 @@ class DecoderLayer(nn.Module):
 
     def __init__(self, settings: LayerSettings) -> None:
         super().__init__()
-        self.self_attention, self.self_attention_residual = settings.self_attention(), settings.residual()
-        self.cross_attention, self.cross_attention_residual = settings.cross_attention(), settings.residual()
-        self.feed_forward, self.feed_forward_residual = settings.feed_forward(), settings.residual()
+        self.self_attention = SelfAttention(settings.size, settings.heads, settings.attention_dropout)
+        self.self_attention_residual = Residual(settings)
+        self.cross_attention = CrossAttention(settings.size, settings.heads, settings.attention_dropout)
+        self.cross_attention_residual = Residual(settings)
+        self.feed_forward = FeedForward(settings)
+        self.feed_forward_residual = Residual(settings)
 
-    def forward(self, x: Tensor, memory: KeysValues, masks: DecoderMasks) -> tuple[Tensor, Tensor | None]:
-        """All target positions: (B, T, D) -> (B, T, D), and cross-attention weights (B, H, T, S) if computed."""
-        attended = self.self_attention(self.self_attention_residual.pre_norm(x), masks.self_attention, masks.rotate)
-        return self._cross_attention_and_feed_forward(
-            self.self_attention_residual.add_and_norm(x, attended), memory, masks
-        )
+    def forward(
+        self, x: Tensor, memory: KeysValues, masks: DecoderMasks, cache: KeysValues | None = None
+    ) -> tuple[Tensor, KeysValues, Tensor | None]:
+        """(B, T, D) -> (B, T, D), keys and values, and cross-attention weights (B, H, T, S) if computed.
 
-    def step(self, x: Tensor, cache: KeysValues, memory: KeysValues, masks: DecoderMasks) -> tuple[Tensor, KeysValues]:
-        """One position (B, 1, D) after those of `cache` -> (B, 1, D), and the cache with it."""
-        attended, cache = self.self_attention.step(
-            self.self_attention_residual.pre_norm(x), cache, masks.self_attention, masks.rotate
+        The T positions are all, or those after the positions of `cache`, which comes back with them.
+        """
+        y, cache = self.self_attention(
+            self.self_attention_residual.pre_norm(x), masks.self_attention, masks.rotate, cache
         )
-        return self._cross_attention_and_feed_forward(
-            self.self_attention_residual.add_and_norm(x, attended), memory, masks
-        )[0], cache
-
-    def _cross_attention_and_feed_forward(
-        self, x: Tensor, memory: KeysValues, masks: DecoderMasks
-    ) -> tuple[Tensor, Tensor | None]:
-        """What follows self-attention."""
-        attended, weights = self.cross_attention(
-            self.cross_attention_residual.pre_norm(x), memory, masks.cross_attention
-        )
-        x = self.cross_attention_residual.add_and_norm(x, attended)
-        return self.feed_forward_residual.add_and_norm(
-            x, self.feed_forward(self.feed_forward_residual.pre_norm(x))
-        ), weights
+        x = self.self_attention_residual.add_and_norm(x, y)
+        y, weights = self.cross_attention(self.cross_attention_residual.pre_norm(x), memory, masks.cross_attention)
+        x = self.cross_attention_residual.add_and_norm(x, y)
+        y = self.feed_forward(self.feed_forward_residual.pre_norm(x))
+        return self.feed_forward_residual.add_and_norm(x, y), cache, weights
 
 
 TransformerState = tuple[KeysValues, ...]  # for each layer the keys and values of the target pieces so far
@@ -215,11 +174,10 @@ class Transformer(Seq2Seq):
         )
         settings = LayerSettings(embedding_size, heads, feed_forward_size, norm, activation, dropout, attention_dropout)
         self.encoder_layers = nn.ModuleList(EncoderLayer(settings) for _ in range(layers))
-        self.decoder_layers = cast(
-            "Sequence[DecoderLayer]", nn.ModuleList(DecoderLayer(settings) for _ in range(layers))
-        )
-        self.encoder_norm = settings.residual().final_norm()
-        self.decoder_norm = settings.residual().final_norm()
+        decoder_layers = nn.ModuleList(DecoderLayer(settings) for _ in range(layers))
+        self.decoder_layers = cast("Sequence[DecoderLayer]", decoder_layers)
+        self.encoder_norm = nn.LayerNorm(embedding_size) if norm == "pre" else nn.Identity()
+        self.decoder_norm = nn.LayerNorm(embedding_size) if norm == "pre" else nn.Identity()
         self.source_positions = make_positions(positions, embedding_size, heads, max_positions)
         self.target_positions = make_positions(positions, embedding_size, heads, max_positions)
         head_size = embedding_size // heads
@@ -233,7 +191,9 @@ class Transformer(Seq2Seq):
     def encode_states(self, source: TokenBatch, kernels: Kernels) -> Tensor:
         """The encoder states (B, S, D)."""
         x = self.embed(self.source_embedding, self.source_positions, source.ids, source.position_ids)
-        attention = AttentionCall(kernels.self_attention, source.self_mask(self.source_positions.bias()))
+        attention = AttentionCall(
+            kernels.self_attention, source.attention_mask(source, bias=self.source_positions.bias())
+        )
         rotate = self.source_positions.rotary(source.position_ids)
         for layer in self.encoder_layers:
             x = layer(x, attention, rotate)
@@ -244,14 +204,15 @@ class Transformer(Seq2Seq):
         source, target = kernels.make_batch(src, self.pad_id), kernels.make_batch(tgt_in, self.pad_id)
         states = self.encode_states(source, kernels)
         x = self.embed(self.target_embedding, self.target_positions, target.ids, target.position_ids)
+        causal_mask = target.attention_mask(target, causal=True, bias=self.target_positions.bias())
         masks = DecoderMasks(
-            AttentionCall(kernels.self_attention, target.causal_mask(self.target_positions.bias())),
+            AttentionCall(kernels.self_attention, causal_mask),
             self.target_positions.rotary(target.position_ids),
-            AttentionCall(kernels.cross_attention, target.cross_mask(source)),
+            AttentionCall(kernels.cross_attention, target.attention_mask(source)),
         )
         all_weights = []
         for layer in self.decoder_layers:
-            x, weights = layer(x, layer.cross_attention.keys_values(states), masks)
+            x, _, weights = layer(x, layer.cross_attention.keys_values(states), masks)
             all_weights.append(weights)
         return target.unpack(self.decoder_norm(x)), all_weights
 
@@ -286,7 +247,7 @@ class Transformer(Seq2Seq):
         x = self.embed(self.target_embedding, self.target_positions, token[:, None], position_ids)
         caches = []
         for layer, cache, keys_values in zip(self.decoder_layers, state, memory.layers, strict=True):
-            x, cache = layer.step(x, cache, keys_values, masks)
+            x, cache, _ = layer(x, keys_values, masks, cache)
             caches.append(cache)
         return self.output_layer(self.decoder_norm(x)[:, 0]), tuple(caches)
 

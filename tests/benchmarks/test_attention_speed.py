@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 import torch
 
-from nmt.benchmarks import BenchmarkReport, BenchmarkSetup
-from nmt.benchmarks.attention_speed import CASES, AttentionSpeed, Environment, Measurement, Measurements, peak_bytes
+from nmt.benchmarks import BenchmarkReport, BenchmarkSetup, attention_speed
+from nmt.benchmarks.attention_speed import CASES, AttentionSpeed, Measurement, peak_bytes, slopes
 from nmt.errors import ConfigError
 from nmt.evaluation.stored import to_json
 from nmt.models.backends import available_backends
@@ -30,7 +30,6 @@ def run(lengths: list[int], names: list[str] | None = None, precision: str = "fp
         training=TrainingSettings.defaults(max_updates=1),
         device="cpu",
         precision=precision,
-        say=lambda _: None,
     )
     return AttentionSpeed(lengths, heads=2, head_size=8, batch=1, window=5, backends=names, seconds=0.0).run(bench)
 
@@ -45,7 +44,7 @@ def test_every_backend_that_runs_here_is_measured_at_every_length_in_every_case(
     measured = {(p["backend"], p["n"], p["causal"], p["backward"]) for p in points}
     assert len(points) == len(measured) == 5 * 2 * 4
     assert {p["backend"] for p in points} == set(EXACT_AND_OTHERS)
-    assert all(p["cpu_seconds"] > 0 and p["peak_bytes"] > 0 and p["runs"] >= 2 for p in points)
+    assert all(p["seconds"] > 0 and p["peak_bytes"] > 0 and p["runs"] >= 2 for p in points)
     assert all(p["faster"] == p["smaller"] == 1.0 for p in points if p["backend"] == "explicit")
 
 
@@ -53,7 +52,7 @@ def test_ratios_are_to_explicit_in_the_same_run(report: BenchmarkReport) -> None
     by_key = {(p["backend"], p["n"], p["causal"], p["backward"]): p for p in report.results["points"]}
     for (name, *rest), point in by_key.items():
         base = by_key["explicit", *rest]
-        assert point["faster"] == pytest.approx(base["cpu_seconds"] / point["cpu_seconds"]), name
+        assert point["faster"] == pytest.approx(base["seconds"] / point["seconds"]), name
         assert point["smaller"] == pytest.approx(base["peak_bytes"] / point["peak_bytes"]), name
 
 
@@ -75,29 +74,31 @@ def test_halves_and_chosen_backends_are_measured_when_asked_for() -> None:
 
 
 def test_what_would_not_fit_into_memory_is_left_out_and_said(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(Environment, "free_bytes", lambda _: 100_000)
+    monkeypatch.setattr(attention_speed, "free_bytes", lambda _: 100_000)
     report = run([16, 32, 512], ["explicit"])
     assert [p["n"] for p in report.results["points"]] == [16] * 4 + [32] * 4
     assert sum("explicit at 512" in line and "left out" in line for line in report.results["skipped"]) == 4
 
 
 def test_slopes_are_the_exponents_of_the_long_lengths() -> None:
-    points = [
-        Measurement("tiled", case.causal, case.backward, n, 1.0, 1e-9 * n**2 if n >= 1024 else 5.0, 1, 1000 * n)
+    points = {
+        ("tiled", case, n): Measurement(1e-9 * n**2 if n >= 1024 else 5.0, 1, 1000 * n, None, None)
         for case in CASES
         for n in (64, 1024, 2048, 8192)
-    ]
-    slopes = Measurements(points, Environment(CPU, torch.float32, by_cpu_clock=True)).slopes()
-    assert len(slopes) == 4
-    assert all(each["time"] == pytest.approx(2) and each["memory"] == pytest.approx(1) for each in slopes)
+    }
+    fitted = slopes(points).values()
+    assert len(fitted) == 4
+    assert all(each["time"] == pytest.approx(2) and each["memory"] == pytest.approx(1) for each in fitted)
 
 
 def test_unknown_backends_and_sizes_of_nothing_are_refused() -> None:
-    with pytest.raises(ConfigError, match=r"suite\.backends: there is no flash"):
-        AttentionSpeed([8], 1, 8, 1, 5, ["flash"], 0.1)
     settings = {"heads": 1, "head_size": 8, "batch": 1, "window": 5, "backends": None, "seconds": 0.1}
     settings |= {"_target_": f"{AttentionSpeed.__module__}.AttentionSpeed", "lengths": [8]}
-    for key, wrong, shown in (("lengths", [8, 0], r"\[8,0\]"), ("heads", 0, "0")):
+    for key, wrong, shown in (
+        ("lengths", [8, 0], r"\[8,0\]"),
+        ("heads", 0, "0"),
+        ("backends", ["flash"], r"\[flash\]"),
+    ):
         with pytest.raises(ConfigError, match=rf"^suite\.{key}={shown}: give"):
             check(AttentionSuite, settings | {key: wrong}, "suite.")
 

@@ -42,9 +42,8 @@ class CountedModel:
 
 def test_pieces_and_operations_add_up() -> None:
     counted, batching = CountedModel(), BatchingSettings.defaults(tokens=97, pool=101)
-    bench = BenchmarkSetup(
-        lambda: SimpleNamespace(train=PAIRS), counted.make_state, batching, SETTINGS, "cpu", "fp32", lambda _: None
-    )  # type: ignore[arg-type,return-value]
+    prepared = SimpleNamespace(train=PAIRS)
+    bench = BenchmarkSetup(lambda: prepared, counted.make_state, batching, SETTINGS, "cpu", "fp32")  # type: ignore[arg-type,return-value]
     report = TrainingSpeed(updates=2, warm_up=1).run(bench)
     (row,) = report.results["rows"]
     assert row["attention"] == "fused, chosen by auto"

@@ -72,9 +72,8 @@ def test_varlen_equals_explicit_attention_sentence_by_sentence(kind, empty):
     queries, keys = PackedBatch(ids(lengths), 0), PackedBatch(ids(key_lengths), 0)
     if kind != "cross":
         keys, key_lengths = queries, lengths
-    masks = {"self": queries.self_mask(None), "causal": queries.causal_mask(None), "cross": queries.cross_mask(keys)}
     qkv = heads(sum(lengths)), heads(sum(key_lengths)), heads(sum(key_lengths))
-    output = attend_varlen(*qkv, masks[kind])[0]
+    output = attend_varlen(*qkv, queries.attention_mask(keys, causal=kind == "causal"))[0]
     exact = [x.detach().double().requires_grad_() for x in qkv]
     parts = [
         attend_explicit(q, k, v, AttentionMask(causal=kind == "causal"))[0]
@@ -111,11 +110,11 @@ def test_every_attention_of_a_padded_batch_runs_in_the_flash_kernel():
 
 
 def test_causal_self_attention_runs_in_flash_and_a_key_mask_rules_it_out():
-    q = heads(33)
+    q, batch = heads(33), PaddedBatch(ids([33]), 0)
     with sdpa_kernel(SDPBackend.FLASH_ATTENTION):
-        attend_sdpa(q, q, q, PaddedBatch(ids([33]), 0).causal_mask(None))[0].sum().backward()
+        attend_sdpa(q, q, q, batch.attention_mask(batch, causal=True))[0].sum().backward()
         with pytest.raises(RuntimeError):
-            attend_sdpa(q, q, q, PaddedBatch(ids([33]), 0).self_mask(None))
+            attend_sdpa(q, q, q, batch.attention_mask(batch))
 
 
 @pytest.mark.parametrize("backend", ["varlen", "fused", "tiled", "window", "auto"])

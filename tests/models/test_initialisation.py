@@ -4,8 +4,6 @@ import pytest
 import torch
 from torch.testing import assert_close
 
-from nmt.errors import ConfigError
-
 LARGE = " model.embedding_size=50 model.encoder_size=40 model.hidden_size=80"
 
 
@@ -41,8 +39,3 @@ def test_the_padding_piece_stays_zero(build, init, tied):
     assert not model.source_embedding.weight[0].any()
     assert not model.target_embedding.weight[0].any()
     assert model.target_embedding.weight[1].any()
-
-
-def test_an_unknown_initialisation_is_refused_with_the_known_ones(build):
-    with pytest.raises(ConfigError, match=r"init=he is unknown: use one of default, groundhog, uniform"):
-        build("experiment=luong model.init=he")

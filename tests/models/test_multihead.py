@@ -37,7 +37,7 @@ def test_self_attention_equals_the_librarys_with_the_same_weights():
     )
     x, mask = torch.randn(B, 7, H * K), torch.arange(7) < torch.tensor([[7], [4]])
     assert_close(
-        ours(x, AttentionCall(attend_sdpa, AttentionMask(mask)), no_rotation),
+        ours(x, AttentionCall(attend_sdpa, AttentionMask(mask)), no_rotation)[0],
         theirs(x, x, x, key_padding_mask=~mask)[0],
     )
 
@@ -54,9 +54,9 @@ def test_pieces_after_a_cache_get_what_all_at_once_get(positions):
     cache: KeysValues = split_heads(x[:, :0].repeat(1, 1, 2), 2, H)  # type: ignore[assignment]
     outputs = []
     for first, end in ((0, 3), (3, 4), (4, 11)):
-        output, cache = attention.step(x[:, first:end], cache, call, rotary(first, end))
+        output, cache = attention(x[:, first:end], call, rotary(first, end), cache)
         outputs.append(output)
-    assert_close(torch.cat(outputs, dim=1), attention(x, call, rotary(0, 11)))
+    assert_close(torch.cat(outputs, dim=1), attention(x, call, rotary(0, 11))[0])
 
 
 def test_heads_have_the_parameters_of_one_full_width_head():
@@ -73,7 +73,7 @@ def test_heads_cost_the_arithmetic_of_one_full_width_head(attend):
         attention, cross = SelfAttention(24, heads, 0.0), CrossAttention(24, heads, 0.0)
         x = torch.randn(B, 7, 24)
         with FlopCounterMode(display=False) as counter:
-            (attention(x, AttentionCall(attend, AttentionMask()), no_rotation).sum()).backward()
+            attention(x, AttentionCall(attend, AttentionMask()), no_rotation)[0].sum().backward()
             cross(x, cross.keys_values(x), AttentionCall(attend, AttentionMask()))[0].sum().backward()
         return counter.get_total_flops()
 

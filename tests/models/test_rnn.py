@@ -5,7 +5,6 @@ import torch
 from torch import Tensor, nn
 from torch.testing import assert_close
 
-from nmt.errors import ConfigError
 from nmt.models.rnn import (
     GRU,
     LSTM,
@@ -13,7 +12,6 @@ from nmt.models.rnn import (
     CellStack,
     Encoder,
     EncoderOutput,
-    cell_class,
     gather_positions,
     reversed_positions,
 )
@@ -48,11 +46,6 @@ def test_the_state_stays_in_float32_under_autocast(kind):
         state = stack(projected, state)
     assert projected.dtype == torch.bfloat16
     assert {tensor.dtype for layer in state for tensor in layer} == {torch.float32}
-
-
-def test_an_unknown_cell_is_refused_with_the_known_ones():
-    with pytest.raises(ConfigError, match=r"cell=elman is unknown: use one of gru, lstm"):
-        cell_class("elman")
 
 
 def encoder(cell: str = "gru", **settings: object) -> Encoder:
@@ -123,11 +116,6 @@ def test_a_summary_is_the_last_states_the_maximum_or_the_mean():
         assert_close(encode_with("last_forward").summary[row], sentence[-1, :7])
         assert_close(encode_with("max").summary[row], sentence.amax(dim=0))
         assert_close(encode_with("mean").summary[row], sentence.mean(dim=0))
-
-
-def test_an_unknown_summary_is_refused_with_the_known_ones():
-    with pytest.raises(ConfigError, match=r"summary=middle is unknown: use one of last_forward, last_both"):
-        encoder(summary="middle")
 
 
 def test_reversed_positions_leave_padding_and_are_their_own_inverse():

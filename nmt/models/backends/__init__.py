@@ -38,10 +38,8 @@ class Backend:
     explicit: Kernels  # the same function, returning weights
     packed: Kernels | None = None  # teacher forcing on unpadded tokens, where the device supports it
     requires_packed: bool = False
-    dropout: bool = True  # on the weights
-    rotary: bool = True
-    alibi: bool = True
     head_size: int = 0
+    unsupported: frozenset[str] = frozenset()  # positions, and "dropout" on the weights
 
     def for_training(self, device: torch.device, dtype: torch.dtype) -> Kernels:
         """Kernels for teacher forcing with products in `dtype`; ModelError where the backend cannot run there."""
@@ -60,9 +58,6 @@ class Backend:
             text += f"; attention_dropout={dropout:g} rules out the fused kernel on a CPU"
         return text
 
-    def supports(self, positions: str, dropout: float) -> bool:
-        return (self.dropout or dropout == 0) and {"rotary": self.rotary, "alibi": self.alibi}.get(positions, True)
-
 
 FUSED = Kernels("fused", attend_sdpa, attend_sdpa)
 EXPLICIT = Kernels("explicit", attend_explicit, attend_explicit)
@@ -79,37 +74,32 @@ def available_backends(window: int, head_size: int) -> dict[str, Backend]:
     choices = (
         Backend("auto", FUSED, EXPLICIT, VARLEN, head_size=head_size),
         Backend("fused", FUSED, EXPLICIT),
-        Backend(
-            "varlen", FUSED, EXPLICIT, VARLEN, requires_packed=True, dropout=False, alibi=False, head_size=head_size
-        ),
+        Backend("varlen", FUSED, EXPLICIT, VARLEN, True, head_size, frozenset({"dropout", "alibi"})),
         Backend("explicit", EXPLICIT, EXPLICIT),
-        Backend("tiled", TILED, EXPLICIT, dropout=False),
+        Backend("tiled", TILED, EXPLICIT, unsupported=frozenset({"dropout"})),
         Backend(
             "window",
             Kernels(name, sliding.attend, attend_sdpa),
             Kernels(name, sliding.attend_explicit, attend_explicit),
         ),
-        Backend("linear", LINEAR, LINEAR_EXPLICIT, dropout=False, rotary=False, alibi=False),
+        Backend("linear", LINEAR, LINEAR_EXPLICIT, unsupported=frozenset({"dropout", "rotary", "alibi"})),
     )
     return {backend.name: backend for backend in choices}
 
 
 def choose_backend(name: str, window: int, head_size: int, positions: str, dropout: float) -> Backend:
-    """The backend of a name; ModelError where it is unknown or does not support these settings."""
+    """The backend of a name; ModelError where it does not support these settings."""
     backends = available_backends(window, head_size)
-    if name not in backends:
-        raise ModelError(f"attention_backend={name} is unknown: use one of {', '.join(backends)}")
-    chosen = backends[name]
+    chosen, needed = backends[name], {positions, "dropout" if dropout else ""}
     if name == "auto":  # the fastest that supports the settings
-        return chosen if backends["varlen"].supports(positions, dropout) else replace(chosen, packed=None)
-    if not chosen.supports("", dropout):
-        alternatives = ", ".join(other for other in backends if backends[other].supports("", dropout))
+        return replace(chosen, packed=None) if backends["varlen"].unsupported & needed else chosen
+    alternatives = ", ".join(other for other in backends if not backends[other].unsupported & needed)
+    if "dropout" in chosen.unsupported & needed:
         raise ModelError(
             f"attention_backend={name} has no dropout on the weights (attention_dropout={dropout:g}): "
             f"set it to 0, or use attention_backend={alternatives}"
         )
-    if not chosen.supports(positions, 0.0):
-        alternatives = ", ".join(other for other in backends if backends[other].supports(positions, dropout))
+    if positions in chosen.unsupported:
         raise ModelError(
             f"attention_backend={name} does not support positions={positions}: "
             f"use other positions, or attention_backend={alternatives}"

@@ -24,7 +24,9 @@ def attend_linear(
     with no_autocast(q):
         ones = torch.ones_like(v[..., :1], dtype=upcast(v).dtype)
         sums = torch.cat([upcast(v), ones], dim=-1)  # numerator and denominator together: (B, H, S, K + 1)
-        f_q, f_k = feature_map(q), _masked_features(feature_map(k), mask)
+        f_q, f_k = feature_map(q), feature_map(k)
+        if mask.key_mask is not None:
+            f_k = f_k * mask.key_mask[:, None, :, None]
         products = _prefix_sums(f_q, f_k, sums, chunk) if mask.causal else f_q @ (f_k.mT @ sums)
         output, total = products[..., :-1], products[..., -1:]
         return (output / torch.where(total > 0, total, 1.0)).to(v.dtype), None
@@ -46,11 +48,6 @@ def attend_linear_explicit(
 
 def feature_map(x: Tensor) -> Tensor:
     return F.elu(upcast(x)) + 1.0
-
-
-def _masked_features(f_k: Tensor, mask: AttentionMask) -> Tensor:
-    """Zeros for padding keys."""
-    return f_k if mask.key_mask is None else f_k * mask.key_mask[:, None, :, None]
 
 
 def _prefix_sums(f_q: Tensor, f_k: Tensor, sums: Tensor, chunk: int) -> Tensor:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from contextlib import AbstractContextManager
+from functools import reduce
 from typing import NamedTuple
 
 import torch
@@ -45,20 +46,13 @@ class AttentionMask(NamedTuple):
     def allowed(self, q: Tensor, k: Tensor, window: int | None = None) -> Tensor | None:
         """Which keys a query may attend to, (B or 1, 1, T, S); None: all. With a window, those fewer positions away."""
         T, S = q.size(2), k.size(2)
-        allowed = None if self.key_mask is None else self.key_mask[:, None, None]
+        limits = [] if self.key_mask is None else [self.key_mask[:, None, None]]
         if self.causal and T > 1:  # a single query is the last, and attends to all
-            allowed = _intersection(allowed, _ones(T, S, q.device).tril(S - T))
+            limits.append(q.new_ones(1, 1, T, S, dtype=torch.bool).tril(S - T))
         if window is not None:
-            allowed = _intersection(allowed, _ones(T, S, q.device).tril(S - T + window - 1).triu(S - T - window + 1))
-        return allowed
-
-
-def _ones(T: int, S: int, device: torch.device) -> Tensor:
-    return torch.ones(T, S, dtype=torch.bool, device=device)
-
-
-def _intersection(allowed: Tensor | None, more: Tensor) -> Tensor:
-    return more[None, None] if allowed is None else allowed & more
+            band = q.new_ones(1, 1, T, S, dtype=torch.bool).tril(S - T + window - 1).triu(S - T - window + 1)
+            limits.append(band)
+        return reduce(torch.logical_and, limits) if limits else None
 
 
 # q (B, H, T, K), k and v (B, H, S, K), mask, dropout on the weights -> outputs (B, H, T, K) in v's dtype, and the

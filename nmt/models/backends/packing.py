@@ -32,16 +32,8 @@ class TokenBatch(ABC):
     position_ids: PositionIds
 
     @abstractmethod
-    def self_mask(self, bias: Bias | None) -> AttentionMask:
-        """Self-attention over the whole sentence."""
-
-    @abstractmethod
-    def causal_mask(self, bias: Bias | None) -> AttentionMask:
-        """Self-attention up to the query's own position."""
-
-    @abstractmethod
-    def cross_mask(self, source: Self) -> AttentionMask:
-        """Attention over all of another sentence."""
+    def attention_mask(self, keys: Self, *, causal: bool = False, bias: Bias | None = None) -> AttentionMask:
+        """Attention of these pieces over those of `keys`; causal, over themselves up to the query's own position."""
 
     @abstractmethod
     def unpack(self, x: Tensor) -> Tensor:
@@ -60,14 +52,8 @@ class PaddedBatch(TokenBatch):
         self.mask = ids != pad_id  # (B, T)
         self.position_ids = PositionIds.range(0, ids.size(1), ids.device)
 
-    def self_mask(self, bias: Bias | None) -> AttentionMask:
-        return AttentionMask(key_mask=self.mask, bias=bias)
-
-    def causal_mask(self, bias: Bias | None) -> AttentionMask:
-        return AttentionMask(causal=True, bias=bias)
-
-    def cross_mask(self, source: Self) -> AttentionMask:
-        return AttentionMask(key_mask=source.mask)
+    def attention_mask(self, keys: Self, *, causal: bool = False, bias: Bias | None = None) -> AttentionMask:
+        return AttentionMask(None if causal else keys.mask, causal, bias)
 
     def unpack(self, x: Tensor) -> Tensor:
         return x
@@ -85,17 +71,9 @@ class PackedBatch(TokenBatch):
         self.ids = ids.flatten()[self.token_index][None]
         self.position_ids = PositionIds((self.token_index % ids.size(1))[None], ids.size(1))
 
-    def self_mask(self, bias: Bias | None) -> AttentionMask:
-        return AttentionMask(bias=bias, cu_seqlens=self._cu_seqlens(self))
-
-    def causal_mask(self, bias: Bias | None) -> AttentionMask:
-        return AttentionMask(causal=True, bias=bias, cu_seqlens=self._cu_seqlens(self))
-
-    def cross_mask(self, source: Self) -> AttentionMask:
-        return AttentionMask(cu_seqlens=self._cu_seqlens(source))
-
-    def _cu_seqlens(self, keys: PackedBatch) -> CuSeqlens:
-        return CuSeqlens(self.cu_seqlens, keys.cu_seqlens, self.shape[1], keys.shape[1])
+    def attention_mask(self, keys: Self, *, causal: bool = False, bias: Bias | None = None) -> AttentionMask:
+        cu_seqlens = CuSeqlens(self.cu_seqlens, keys.cu_seqlens, self.shape[1], keys.shape[1])
+        return AttentionMask(causal=causal, bias=bias, cu_seqlens=cu_seqlens)
 
     def unpack(self, x: Tensor) -> Tensor:
         rows = x.new_zeros(self.shape.numel(), x.size(-1))
