@@ -5,7 +5,6 @@ Or without a model, for translations from anywhere: hypotheses=FILE references=F
 
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import suppress
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -267,8 +266,6 @@ def write_evaluation(
     """Write both files; an equal stored evaluation stays as it is, its provenance included."""
     name = evaluation["test"]["name"]
     if stored is not None and {**evaluation, "record": None} == {**stored, "record": None}:
-        with suppress(OSError):  # a read-only folder
-            (folder / f"{name}.json").touch()  # newer than the weights: this evaluation is theirs
         return dict(stored)
     write_text(folder / f"{name}.hyp.txt", "".join(f"{line}\n" for line in hypotheses))
     write_text(folder / f"{name}.json", to_json(evaluation) + "\n")

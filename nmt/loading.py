@@ -68,7 +68,7 @@ def load_run(path: str | Path, trust: Collection[str] = ()) -> Run:
         raise UserError(
             f"there is no checkpoint at {path}; train one, for example: python -m nmt.train experiment=bahdanau"
         )
-    weights = path if path.is_file() else _weights_file(path)
+    weights = path if path.is_file() else weights_file(path)
     folder = weights.parent if (weights.parent / CONFIG).exists() else weights.parent.parent
     config = read_config(folder, trust)
     source, target = load_tokenizers(folder)
@@ -80,7 +80,8 @@ def load_run(path: str | Path, trust: Collection[str] = ()) -> Run:
     return Run(folder, name, int(config["seed"]), config, model.eval(), source, target, updates, weights)
 
 
-def _weights_file(folder: Path) -> Path:
+def weights_file(folder: Path) -> Path:
+    """The weights in a run directory that are used: the best in validation, else the last. UserError if none."""
     from nmt.training import checkpoints
 
     for name in (checkpoints.BEST, checkpoints.LAST):

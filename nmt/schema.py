@@ -12,7 +12,8 @@ import re
 import typing
 from collections.abc import Callable, Iterator, Mapping
 from copy import copy
-from functools import cache
+from functools import cache, reduce
+from operator import getitem
 from pathlib import Path
 from typing import Annotated, Any, ClassVar, NamedTuple, Self
 
@@ -149,7 +150,7 @@ def _shipped_values(sections: tuple[tuple[str, str], ...]) -> dict[str, Any]:
         loaded = yaml.load((conf_dir() / file).read_text(encoding="utf-8"), Loader=_HydraLoader)
         values |= {
             key: loaded.get(value[2:-1]) if str(value).startswith("${") else value  # batching.seed: ${seed}
-            for key, value in (loaded[section] if section else loaded).items()
+            for key, value in reduce(getitem, section.split(".") if section else [], loaded).items()
         }
     return values
 

@@ -1,6 +1,6 @@
 """Attention read as word alignment: links of forced decoding against the gold links of a test set."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -69,6 +69,33 @@ def read_gold_alignments(test: TestSet, settings: GoldSettings) -> GoldAlignment
     return GoldAlignmentSet(test.name, [all_sure(links) for links in test.alignments])
 
 
+def stored_alignments(
+    evaluation: Mapping[str, Any], test: TestSet, gold: GoldAlignmentSet, settings: AlignmentSettings, folder: Path
+) -> dict[str, Any] | None:
+    """TEST.alignment.json of `folder`; None unless the same weights made it of the same text and gold links."""
+    json_file, links_file = (folder / f"{test.name}.alignment.{suffix}" for suffix in ("json", "txt"))
+    files = read_with_lines(json_file, links_file, "links_sha256")
+    inputs = _inputs(evaluation, test, gold, settings)
+    return files[0] if files and all(files[0].get(key) == value for key, value in inputs.items()) else None
+
+
+def _inputs(
+    evaluation: Mapping[str, Any], test: TestSet, gold: GoldAlignmentSet, settings: AlignmentSettings
+) -> dict[str, Any]:
+    """What decides the alignments, as TEST.alignment.json records it."""
+    return {
+        **{key: evaluation[key] for key in ("weights_sha256", "max_src_pieces")},
+        "source_sha256": lines_sha256(test.sources),
+        "reference_sha256": lines_sha256(test.references[0]),
+        "gold": gold.name,
+        "gold_sha256": lines_sha256(
+            f"{pharaoh_line(pair.sure)} / {pharaoh_line(pair.possible)}" for pair in gold.pairs
+        ),
+        "layer": settings.layer,
+        "shift": settings.shift,
+    }
+
+
 def add_alignment_scores(
     evaluation: dict[str, Any],
     test: TestSet,
@@ -84,21 +111,10 @@ def add_alignment_scores(
     Written to `folder`: the scores of every layer and shift in TEST.alignment.json, the links of one of them in
     TEST.alignment.txt. Files that the same weights made of the same text are reused unless `force`.
     """
-    inputs = {
-        **{key: evaluation[key] for key in ("weights_sha256", "max_src_pieces")},
-        "source_sha256": lines_sha256(test.sources),
-        "reference_sha256": lines_sha256(test.references[0]),
-        "gold": gold.name,
-        "gold_sha256": lines_sha256(
-            f"{pharaoh_line(pair.sure)} / {pharaoh_line(pair.possible)}" for pair in gold.pairs
-        ),
-        "layer": settings.layer,
-        "shift": settings.shift,
-    }
+    inputs = _inputs(evaluation, test, gold, settings)
     json_file, links_file = (folder / f"{test.name}.alignment.{suffix}" for suffix in ("json", "txt"))
-    files = None if force else read_with_lines(json_file, links_file, "links_sha256")
-    stored = files[0] if files else None
-    if stored is not None and all(stored.get(key) == value for key, value in inputs.items()):
+    stored = None if force else stored_alignments(evaluation, test, gold, settings, folder)
+    if stored is not None:
         say(f"{evaluation['system']}: alignments of {test.name} are there ({folder}); made again with force=true")
     else:
         try:

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from nmt.study.job_progress import duration
+from nmt.progress import format_duration
 from nmt.study.results import Result, System, TrainingInfo, json_object, read_metrics
 from nmt.training.checkpoints import kept_files
 
@@ -66,7 +66,7 @@ def equal_time(systems: Sequence[System]) -> tuple[list[ExtraRow], list[str]]:
         if not all(row for _, row in earlier):
             missing.append(system.label)
             continue
-        name = f"{system.label} at {cheapest}'s CPU time ({duration(budget)})"
+        name = f"{system.label} at {cheapest}'s CPU time ({format_duration(budget)})"
         for result, row in earlier:
             if row is not None and result.run_dir is not None:
                 checkpoint, training = row

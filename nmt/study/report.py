@@ -212,7 +212,7 @@ def choose_baseline(labels: Sequence[str], name: str | None) -> str:
     if name is None:
         return DEFAULT_BASELINE if DEFAULT_BASELINE in labels else labels[0]
     if name not in labels:
-        raise ConfigError(f"baseline={name} is none of the systems: {', '.join(labels)}")
+        raise ConfigError(f"study.baseline={name} is none of the systems: {', '.join(labels)}")
     return name
 
 

@@ -7,6 +7,7 @@ No model is loaded here.
 import re
 from collections import Counter
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -158,17 +159,15 @@ def read_training(run_dir: Path) -> TrainingInfo:
     totals = numbers_of(status)
     for line in read_metrics(run_dir) if not totals else []:
         line["updates"] = line.get("update", 0)
-        for key in ("updates", "target_pieces", "seconds", "cpu_seconds"):
+        for key in TrainingInfo._fields[:4]:
             totals[key] = max(totals.get(key) or 0, line.get(key) or 0)
-    config = run_dir / "config.yaml"
-    settings = read_yaml(config) if config.is_file() else None
+    settings = read_yaml(run_dir / "config.yaml") if (run_dir / "config.yaml").is_file() else None
     data = json_object(run_dir / "data.json")
     is_complete = isinstance(data.get("train"), dict) and isinstance(data["train"].get("kept"), int)
+    costs = {key: totals.get(key) or None for key in ("target_pieces", "seconds", "cpu_seconds")}
     return TrainingInfo(
-        updates=totals.get("updates"),
-        target_pieces=totals.get("target_pieces") or None,
-        seconds=totals.get("seconds") or None,
-        cpu_seconds=totals.get("cpu_seconds") or None,
+        totals.get("updates"),
+        **costs,
         settings=settings if isinstance(settings, dict) else None,
         data=data if is_complete and isinstance(data.get("train_sha256"), str) else None,
         extended=bool(status.get("extended")),
@@ -176,17 +175,28 @@ def read_training(run_dir: Path) -> TrainingInfo:
 
 
 def read_metrics(run_dir: Path) -> list[dict[str, Any]]:
-    """The lines of metrics.jsonl; half a line, left by a run that was killed while writing, is skipped."""
+    """The numbers in each line of metrics.jsonl; half a line, left by a run that was killed in writing, is skipped."""
     file = run_dir / "metrics.jsonl"
-    lines = read_bounded(file, errors="replace").split("\n") if file.is_file() else []
-    return [entry for line in lines if (entry := numbers_of(_json_or_nothing(line)))]
+    entries = []
+    for line in read_bounded(file, errors="replace").split("\n") if file.is_file() else []:
+        with suppress(ValueError, RecursionError, AttributeError):  # no JSON, or no object
+            entries.append(numbers_of(strict_json(line, LONGEST_LINE)))
+    return [entry for entry in entries if entry]
 
 
 def numbers_of(values: dict[str, Any]) -> dict[str, Any]:
     return {key: value for key, value in values.items() if isinstance(value, int | float)}
 
 
-def validation_curves(systems: Sequence["System"]) -> dict[str, Curve]:
+def json_object(file: Path) -> dict[str, Any]:
+    """The object in a JSON file; an empty one where there is no such file, or another value in it."""
+    try:
+        return read_json(file)
+    except (OSError, UserError):
+        return {}
+
+
+def validation_curves(systems: Sequence[System]) -> dict[str, Curve]:
     """Each system's curve (its first run's), where the run directory has one."""
     curves = {system.label: read_validation_curve(system.results[0].run_dir) for system in systems}
     return {label: curve for label, curve in curves.items() if curve}
@@ -209,22 +219,6 @@ def mean_alignments(system: System, test: str) -> list[AlignmentEntry]:
     except (TypeError, ValueError):  # of another kind than this program writes
         return []
     return [mean_entry(system.label, entries) for entries in zip(*runs, strict=False)]
-
-
-def json_object(file: Path) -> dict[str, Any]:
-    """The object in a JSON file; an empty one where there is no such file, or another value in it."""
-    try:
-        return read_json(file)
-    except (OSError, UserError):
-        return {}
-
-
-def _json_or_nothing(text: str) -> dict[str, Any]:
-    try:
-        value = strict_json(text, LONGEST_LINE)
-    except (ValueError, RecursionError):
-        return {}
-    return value if isinstance(value, dict) else {}
 
 
 def group_by_system(results: Sequence[Result]) -> list[System]:

@@ -12,9 +12,9 @@ from nmt.evaluation.alignment_error import AlignmentEntry
 from nmt.evaluation.by_length import MIN_SENTENCES, BinScore
 from nmt.evaluation.metrics import METRICS
 from nmt.files import visible
+from nmt.progress import format_duration
 from nmt.study.headline import Headline
 from nmt.study.hypothesis_tests import WHOLE_SET, PairTest, Significance
-from nmt.study.job_progress import duration
 from nmt.study.report import Report, SystemRow, View
 
 MISSING = "–"
@@ -50,7 +50,7 @@ SYSTEM_COLUMNS: dict[str, Callable[[SystemRow], str]] = {
     "state": lambda row: row.state or MISSING,
     "updates": lambda row: _number(row.updates, 0),
     "target pieces": lambda row: _piece_count(row.target_pieces),
-    "CPU time": lambda row: MISSING if row.cpu_seconds is None else duration(row.cpu_seconds),
+    "CPU time": lambda row: MISSING if row.cpu_seconds is None else format_duration(row.cpu_seconds),
     "BLEU": lambda row: _bleu(row),
     "seeds' BLEU": lambda row: _seeds(row),
     "chrF2": lambda row: _number(row.chrf),

@@ -68,7 +68,7 @@ def report(systems: list[str] = SYSTEMS) -> Report:
             "Other text: the sentences come from a grammar with a small vocabulary.",
         ],
         record={
-            "command": "python -m nmt.compare seeds=[1,2,3]",
+            "command": "python -m nmt.compare study.seeds=[1,2,3]",
             "commit": "0123abcdef",
             "date": "2030-01-02T03:04:05+00:00",
             "machine": "an invented machine, 2 cores",

@@ -111,7 +111,7 @@ def test_hostile_names_and_texts_show_as_themselves(tmp_path: Path) -> None:
 def test_without_texts_the_page_says_so_and_holds_none(tmp_path: Path) -> None:
     page = written(tmp_path)
     assert Reader(page).sections == SECTIONS
-    assert page.count("report.text=none") == 2
+    assert page.count("study.report.text=none") == 2
     assert 'id="attention"' not in page
     assert 'id="explore"' not in page
 
