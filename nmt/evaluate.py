@@ -124,7 +124,7 @@ def evaluate_file(path: str, cfg: EvaluateConfig, scoring: ScoringSettings) -> d
         **evaluation_record(test, scores, scoring, hypotheses),
         "system": name,
         "run": name,
-        "record": provenance(),
+        "provenance": provenance(),
     }
     if not cfg.output:
         return evaluation
@@ -191,7 +191,7 @@ def evaluate_test(
         "capped": translations.capped,
         "split": translations.split,
         "seconds": round(translations.seconds, 2),
-        "record": provenance(),
+        "provenance": provenance(),
     }
     if translations.split:
         evaluation["warnings"].append(
@@ -265,7 +265,7 @@ def write_evaluation(
 ) -> dict[str, Any]:
     """Write both files; an equal stored evaluation stays as it is, its provenance included."""
     name = evaluation["test"]["name"]
-    if stored is not None and {**evaluation, "record": None} == {**stored, "record": None}:
+    if stored is not None and {**evaluation, "provenance": None} == {**stored, "provenance": None}:
         return dict(stored)
     write_text(folder / f"{name}.hyp.txt", "".join(f"{line}\n" for line in hypotheses))
     write_text(folder / f"{name}.json", to_json(evaluation) + "\n")

@@ -214,7 +214,7 @@ class TrainingRun:
         facts: dict[str, Any] = {
             "parameters": count_parameters(self.state.model),
             "budget": _budget(self.config),
-            "record": provenance(),
+            "provenance": provenance(),
         }
         ending = end_reason(self.settings, self.state.budget, progress)
         if ending and progress.validated == progress.update:

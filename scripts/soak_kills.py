@@ -35,7 +35,7 @@ SETTINGS = (
     "training.average_last=2 training.bleu_sentences=5 batching.tokens=200"
 ).split()
 RANDOM_KILLS, VALIDATION_KILLS = 100, 6
-TIMES = ("seconds", "cpu_seconds", "train/tokens_per_second", "record")
+TIMES = ("seconds", "cpu_seconds", "train/tokens_per_second", "provenance")
 WRITES = os.O_WRONLY | os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_APPEND
 Watch = Callable[[str], None]  # called before each event that changes a file of the run
 

@@ -124,7 +124,7 @@ def add_alignment_scores(
             return evaluation
         system = {key: evaluation[key] for key in ("system", "run", "seed")}
         lines, scores = _align({**system, "test": test.name, **inputs}, test, gold, settings, translator())
-        stored = {**scores, "record": provenance()}
+        stored = {**scores, "provenance": provenance()}
         write_text(links_file, "".join(f"{line}\n" for line in lines))
         write_text(json_file, to_json(stored) + "\n")
         say(f"written: {json_file} and .alignment.txt")
@@ -184,7 +184,7 @@ def _entries(
     for shift in (0, 1) if aligned.shape.head_names else ():
         heads = [entry(number, name, shift) for number, name in enumerate(aligned.shape.head_names, start=len(layers))]
         best = min(heads, key=lambda head: 1.0 if head.aer is None else head.aer)
-        entries.append(replace(best, way=f"best head: {best.way}"))
+        entries.append(replace(best, attention=f"best head: {best.attention}"))
     return entries
 
 

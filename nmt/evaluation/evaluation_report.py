@@ -162,11 +162,11 @@ def _alignment(evaluation: Mapping[str, Any]) -> list[str]:
     for entry in entries:
         facts = [f"AER {_percent(entry['aer'])}", f"precision {_percent(entry['precision'])}"]
         facts += [f"recall {_percent(entry['recall'])}", f"shift {entry['shift']}"]
-        lines.append("  " + "   ".join([*facts, entry["way"]]).rstrip())
+        lines.append("  " + "   ".join([*facts, entry["attention"]]).rstrip())
     for entry in entries:
         if entry["default"]:
             bins = [f"{row['label']}: {_percent(row['aer'])}" for row in entry["by_length"] if row["n"]]
-            name = ", ".join(filter(None, (entry["way"], f"shift {entry['shift']}")))
+            name = ", ".join(filter(None, (entry["attention"], f"shift {entry['shift']}")))
             lines.append(f"  AER by source words ({name})   {'   '.join(bins)}")
     return lines
 

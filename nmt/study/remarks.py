@@ -8,7 +8,7 @@ from nmt.study.report import Report, SystemRow
 
 def remarks(report: Report, failures: Sequence[str], more: Sequence[str]) -> list[str]:
     """Sentences, one a line; `more` are remarks on the extra rows."""
-    test, record = report.test, report.record
+    test, record = report.test, report.provenance
     count = len(test.references_sha256)
     checksums = ", ".join(checksum[:12] for checksum in test.references_sha256)
     signatures = "; ".join(f"{_label(name)}: {signature}" for name, signature in report.signatures.items())

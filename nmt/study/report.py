@@ -135,7 +135,7 @@ class Report:
     headlines: list[Headline]
     variant_headlines: list[Headline]
     limits: list[str]
-    record: Mapping[str, object]  # command, commit, date, machine, versions
+    provenance: Mapping[str, object]  # command, commit, date, machine, versions
     test: TestInfo
     signatures: dict[str, str]
     baseline: str
@@ -185,7 +185,7 @@ def build_report(
             seeds=max(len(system.results) for system in systems),
             trained=trained,
         ),
-        record=dict(provenance),
+        provenance=dict(provenance),
         test=TestInfo(
             visible(inputs.test.name),
             visible(inputs.data),

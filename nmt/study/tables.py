@@ -190,7 +190,7 @@ def alignment_grid(alignment: Sequence[AlignmentEntry]) -> Grid:
         by_length = {row.label: row.aer for row in entry.by_length}
         shares = (entry.aer, entry.precision, entry.recall, *map(by_length.get, lengths))
         rows.append(
-            [entry.system, entry.way or "all", str(entry.shift), f"{entry.n:,}",
+            [entry.system, entry.attention or "all", str(entry.shift), f"{entry.n:,}",
              *(MISSING if share is None else f"{100 * share:.1f}%" for share in shares)]
         )  # fmt: skip
     notes = ["AER against the true alignment, forced decoding of the reference, and by source words; shift 1: the look "
