@@ -8,7 +8,7 @@ import tempfile
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
@@ -16,21 +16,20 @@ from filelock import FileLock, Timeout
 
 from nmt import experiments
 from nmt.cli import Composed, program, say
-from nmt.data.test_sets import EvaluationSet, path_list
+from nmt.data.test_sets import path_list
 from nmt.data.tokenizer import SOURCE_MODEL, load_tokenizers
 from nmt.errors import ConfigError, UserError
 from nmt.evaluation.attention_alignment import diagonal_entry, read_gold_alignments
 from nmt.evaluation.stored import require_writable
-from nmt.experiments import ChildOverrides, ComparedRun, RunInfo, as_list
+from nmt.experiments import ChildOverrides, ComparedRun, Comparison, as_list
 from nmt.files import file_name, printable
 from nmt.loading import bottleneck_size, load_run
 from nmt.provenance import command_line, provenance
 from nmt.run import read_config
-from nmt.settings import EvaluateConfig, StudyConfig, further_metrics
+from nmt.settings import StudyConfig, further_metrics
 from nmt.study.attention_maps import AttentionPictures, draw_example_attention
 from nmt.study.explorer import explore_test_set
 from nmt.study.extra_rows import equal_time, other_searches
-from nmt.study.headline import LengthGroups
 from nmt.study.jobs import Job, JobStep, child_environment, run_jobs
 from nmt.study.length_views import training_lengths
 from nmt.study.page import ReportTexts
@@ -39,27 +38,6 @@ from nmt.study.report import Report, StudyInputs, StudySettings, build_report, c
 from nmt.study.report_files import terminal_report, write_report
 from nmt.study.results import Result, System, group_by_system, is_text_file, mean_alignments, read_result, text_names
 from nmt.study.samples import sample_outputs
-
-
-@dataclass(frozen=True)
-class Comparison:
-    """The settings of a comparison, the text that all systems translate, and where the results go."""
-
-    study: StudyConfig
-    children: ChildOverrides
-    evaluation: EvaluateConfig
-    trust: list[str]
-    info: RunInfo | None
-    test: EvaluationSet
-    output: Path
-
-    @property
-    def groups(self) -> LengthGroups:
-        short, long = self.study.headline.short, self.study.headline.long
-        return LengthGroups((short[0] or 1, short[1] or 1), (long[0] or 1, long[1]))
-
-    def log(self, name: str) -> Path:
-        return self.output / "logs" / f"{file_name(name)}.log"
 
 
 def compare(composed: Composed, children: ChildOverrides, command: str) -> None:
@@ -106,13 +84,12 @@ def only_comparison_in(*folders: Path) -> Iterator[None]:
 
 def _results(runs: Sequence[ComparedRun], comparison: Comparison) -> tuple[dict[str, str], list[Result]]:
     """Trains and evaluates what is left; why runs failed, by name, and the results of the others."""
-    study, test, children = comparison.study, comparison.test, comparison.children
+    study, test = comparison.study, comparison.test
     order = as_list(study.slowest_first)  # so that no long run is left to the end
     queue = sorted(runs, key=lambda run: order.index(run.experiment) if run.experiment in order else -1)
     shared = {name for name, count in Counter(run.path.name for run in runs).items() if count > 1}
     names = {run.path: run.path.as_posix() if run.path.name in shared else run.path.name for run in runs}
-    left = partial(experiments.steps_left, test=test, settings=comparison.evaluation, study=study, children=children)
-    failed = _run_jobs({names[run.path]: left(run, trust=comparison.trust) for run in queue}, comparison)
+    failed = _run_jobs({names[run.path]: experiments.steps_left(run, comparison) for run in queue}, comparison)
     paths = [run.path for run in runs if names[run.path] not in failed]
     texts = [path for path in paths if is_text_file(path)]
     labels = text_names(texts)
@@ -130,15 +107,18 @@ def _results(runs: Sequence[ComparedRun], comparison: Comparison) -> tuple[dict[
 
 def _run_jobs(steps: Mapping[str, tuple[JobStep, ...]], comparison: Comparison) -> dict[str, str]:
     """Run the jobs that have steps left; the last line of output of those that failed, by name."""
-    jobs = [Job(name, commands, comparison.log(name)) for name, commands in steps.items() if commands]
+    jobs = [
+        Job(name, commands, comparison.output / "logs" / f"{file_name(name)}.log")
+        for name, commands in steps.items()
+        if commands
+    ]
     if not jobs:
         return {}
     require_writable(jobs[0].log.parent)
     at_once = comparison.study.jobs or min(2, os.cpu_count() or 1)
     names = ", ".join(job.name for job in jobs)
     say(f"{len(jobs)} runs to train or evaluate, {min(at_once, len(jobs))} at a time: {names}")
-    outcomes = run_jobs(jobs, at_once, child_environment(comparison.study.threads))
-    return {outcome.job.name: outcome.error for outcome in outcomes if outcome.error}
+    return run_jobs(jobs, at_once, child_environment(comparison.study.threads))
 
 
 def _report(results: Sequence[Result], failed: Mapping[str, str], comparison: Comparison, command: str) -> None:
@@ -169,7 +149,7 @@ def _extra_rows(systems: Sequence[System], comparison: Comparison) -> tuple[list
         if not experiments.is_evaluated(row.folder, test, row.checkpoint, settings, comparison.trust):
             overrides = (*overrides, f"output={row.folder.as_posix()}")
             name = f"{row.result.run}, {row.system.split(', ', 1)[-1]}"
-            steps[name] = (experiments.evaluation_step(row.checkpoint, study, children, overrides),)
+            steps[name] = (experiments.evaluation_step(row.checkpoint, comparison, overrides),)
     if failed := _run_jobs(steps, comparison):
         raise UserError("; ".join(f"{name}: {error}" for name, error in failed.items()))
     results: dict[str, list[Result]] = {}

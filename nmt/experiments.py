@@ -4,6 +4,7 @@ import json
 import re
 import sys
 from collections.abc import Callable, Collection, Sequence
+from dataclasses import dataclass
 from functools import partial
 from itertools import chain, pairwise
 from pathlib import Path
@@ -42,6 +43,7 @@ from nmt.settings import (
     StudyConfig,
     search_settings,
 )
+from nmt.study.headline import LengthGroups
 from nmt.study.jobs import JobStep
 from nmt.study.report import choose_baseline
 from nmt.training.checkpoints import SUFFIX
@@ -76,6 +78,24 @@ class RunInfo(NamedTuple):
     path: Path
     config: dict[str, Any]
     make_corpus: Callable[[], Corpus]
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """The settings of a comparison, the text that all systems translate, and where the results go."""
+
+    study: StudyConfig
+    children: ChildOverrides
+    evaluation: EvaluateConfig
+    trust: list[str]
+    info: RunInfo | None
+    test: EvaluationSet
+    output: Path
+
+    @property
+    def groups(self) -> LengthGroups:
+        short, long = self.study.headline.short, self.study.headline.long
+        return LengthGroups((short[0] or 1, short[1] or 1), (long[0] or 1, long[1]))
 
 
 def split_arguments(arguments: Sequence[str]) -> tuple[list[str], ChildOverrides]:
@@ -156,10 +176,6 @@ def check_choices(study: StudyConfig, children: ChildOverrides) -> None:
     if study.runs is None and study.baseline is not None:
         choose_baseline([str(experiment) for experiment in as_list(study.experiments)], study.baseline)
     for search in searches:
-        if not all("=" in word for word in search):
-            raise ConfigError(
-                f"study.searches={' '.join(search)}: give settings of nmt.evaluate, such as [beam=1,length_penalty=0]"
-            )
         evaluation_settings([*children.evaluate, *search])
     launchers = GlobalHydra.instance().config_loader().get_group_options("hydra/launcher")
     if study.launcher is not None and study.launcher not in launchers:
@@ -233,7 +249,7 @@ def is_evaluated(
         return True
     try:
         weights = checkpoint if checkpoint.is_file() else weights_file(checkpoint)
-        run_dir = folder.parent if checkpoint.is_dir() else checkpoint.parent.parent
+        run_dir = checkpoint if checkpoint.is_dir() else checkpoint.parent.parent
         limit = settings.max_src_pieces or read_config(run_dir, trust)["batching"]["max_pieces"]
         references = [lines_sha256(lines) for lines in test.set.references]
         text = {"source_sha256": lines_sha256(test.set.sources), "references_sha256": references}
@@ -246,26 +262,25 @@ def is_evaluated(
     )
 
 
-def steps_left(
-    run: ComparedRun, test: EvaluationSet, settings: EvaluateConfig, study: StudyConfig, children: ChildOverrides,
-    trust: Collection[str],
-) -> tuple[JobStep, ...]:  # fmt: skip
+def steps_left(run: ComparedRun, comparison: Comparison) -> tuple[JobStep, ...]:
     """What is left to do for a run: training, evaluation, both or nothing."""
-    evaluate = evaluation_step(run.path, study, children, _test_files(run.config, settings) if run.config else ())
+    study, settings = comparison.study, comparison.evaluation
+    evaluate = evaluation_step(run.path, comparison, _test_files(run.config, settings) if run.config else ())
     if run.config is not None and not is_trained(run):
         launched = ("-m", f"hydra/launcher={study.launcher}") if study.launcher else ()
-        command = (*program_command("train"), *children.flags, *launched, *run.overrides)
+        command = (*_program("train"), *comparison.children.flags, *launched, *run.overrides)
         return JobStep("training", (*command, f"run_dir={run.path.as_posix()}")), evaluate
-    is_ready = not run.path.is_dir() or is_evaluated(run.path / "evaluation", test, run.path, settings, trust)
-    return () if is_ready else (evaluate,)
+    folder = run.path / "evaluation"
+    if not run.path.is_dir() or is_evaluated(folder, comparison.test, run.path, settings, comparison.trust):
+        return ()
+    return (evaluate,)
 
 
-def evaluation_step(
-    checkpoint: Path, study: StudyConfig, children: ChildOverrides, extra: Sequence[str] = ()
-) -> JobStep:
+def evaluation_step(checkpoint: Path, comparison: Comparison, extra: Sequence[str] = ()) -> JobStep:
     """nmt.evaluate on a run directory or a file of weights, as the command line says."""
-    overrides = (f"checkpoint={checkpoint.as_posix()}", *_machine(study), *UNLESS_ASKED, *children.evaluate, *extra)
-    return JobStep("evaluating", (*program_command("evaluate"), *children.flags, *overrides))
+    overrides = (*_machine(comparison.study), *UNLESS_ASKED, *comparison.children.evaluate, *extra)
+    program = (*_program("evaluate"), *comparison.children.flags)
+    return JobStep("evaluating", (*program, f"checkpoint={checkpoint.as_posix()}", *overrides))
 
 
 def _test_files(config: dict[str, Any], settings: EvaluateConfig) -> tuple[str, ...]:
@@ -311,5 +326,5 @@ def evaluation_set(settings: EvaluateConfig, info: RunInfo | None) -> Evaluation
     return EvaluationSet(texts, "files", "", settings.target_language or "")
 
 
-def program_command(name: str) -> tuple[str, ...]:
+def _program(name: str) -> tuple[str, ...]:
     return (sys.executable, "-m", f"nmt.{name}")

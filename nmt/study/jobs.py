@@ -1,5 +1,6 @@
 """Runs command lines as subprocesses, a few at a time, and reports how each fares and ends."""
 
+import math
 import os
 import signal
 import subprocess
@@ -8,7 +9,7 @@ import time
 from collections import deque
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, NamedTuple
 
@@ -36,87 +37,68 @@ class Job:
     log: Path
 
 
-class JobOutcome(NamedTuple):
-    """How a job ended: error is None, or the last line of the step that failed."""
-
-    job: Job
-    error: str | None
-
-
-@dataclass
 class RunningJob:
     """A job with the process of its present step."""
 
-    job: Job
-    environment: Mapping[str, str]
-    started: float = field(default_factory=time.monotonic)
-    steps_begun: int = 0
-    process: "subprocess.Popen[bytes] | None" = None
-    last_line: float = 0.0  # when the last one was written
-
-    def advance(self) -> JobOutcome | None:
-        """Starts the next step once the last has ended well; the outcome once all have, or one has failed."""
-        code = self.process.poll() if self.process else 0
-        if code is None:
-            return None
-        if code:
-            last = last_log_line(self.job.log) or f"exit status {code}"
-            return JobOutcome(self.job, f"{self.activity} failed: {last}")
-        if self.steps_begun == len(self.job.steps):
-            return JobOutcome(self.job, None)
-        command = self.job.steps[self.steps_begun].command
-        self.steps_begun, self.last_line = self.steps_begun + 1, 0.0
-        self.job.log.parent.mkdir(parents=True, exist_ok=True)
-        with self.job.log.open("ab") as log:
-            log.write(os.fsencode(f"$ {' '.join(command)}\n"))
-            log.flush()
-            self.process = _spawn(command, log, self.environment)
-        return None
-
-    @property
-    def activity(self) -> str:
-        return self.job.steps[self.steps_begun - 1].activity
+    def __init__(self, job: Job, environment: Mapping[str, str]) -> None:
+        self.job, self.environment = job, environment
+        self.steps = iter(job.steps)
+        self.activity = ""
+        self.process: subprocess.Popen[bytes] | None = None
+        self.started = self.last_line = time.monotonic()
 
     @property
     def clock(self) -> str:
         return format_duration(time.monotonic() - self.started)
 
-    def report(self, line_every: float) -> None:
-        """For a log file: a line when a step begins, then the last line of the job's log now and then."""
-        if not self.last_line:
+    def advance(self, line_every: float) -> str | None:
+        """Starts the next step once the last has ended well. How the job ended, once it has; empty for well."""
+        code = self.process.poll() if self.process else 0
+        if code is None:
+            if time.monotonic() - self.last_line >= line_every:
+                say(f"{self.job.name}: {self.activity}, {self.clock}: {last_log_line(self.job.log)}")
+                self.last_line = time.monotonic()
+            return None
+        if code:
+            return f"{self.activity} failed: {last_log_line(self.job.log) or f'exit status {code}'}"
+        step = next(self.steps, None)
+        if step is None:
+            return ""
+        self.activity, self.last_line = step.activity, time.monotonic()
+        if line_every < math.inf:
             say(f"{self.job.name}: {self.activity}")
-        elif time.monotonic() - self.last_line >= line_every:
-            say(f"{self.job.name}: {self.activity}, {self.clock}: {last_log_line(self.job.log)}")
-        else:
-            return
-        self.last_line = time.monotonic()
+        self.job.log.parent.mkdir(parents=True, exist_ok=True)
+        with self.job.log.open("ab") as log:
+            log.write(os.fsencode(f"$ {' '.join(step.command)}\n"))
+            log.flush()
+            self.process = _spawn(step.command, log, self.environment)
+        return None
 
 
 def run_jobs(
     jobs: Sequence[Job], at_once: int, environment: Mapping[str, str], line_every: float = LINE_EVERY
-) -> list[JobOutcome]:
-    """Runs the jobs in order, at_once of them at a time; a job that fails does not stop the others.
+) -> dict[str, str]:
+    """Runs the jobs in order, at_once of them at a time; why those that failed did, by name. The others go on.
 
     On Ctrl-C (or SIGTERM) every running process is asked to stop as by Ctrl-C, gets a minute to leave its
     checkpoint, and KeyboardInterrupt is raised again; a second Ctrl-C kills them.
     """
     waiting = deque(jobs)
     running: list[RunningJob] = []
-    outcomes: list[JobOutcome] = []
+    failed: dict[str, str] = {}
     with _terminate_is_interrupt(), _live_display(running, waiting) as is_live:
         try:
             while waiting or running:
                 while waiting and len(running) < at_once:
                     running.append(RunningJob(waiting.popleft(), environment))
                 for active in list(running):
-                    outcome = active.advance()
-                    if outcome is not None:
-                        running.remove(active)
-                        outcomes.append(outcome)
-                        log = f"{outcome.error} (log: {active.job.log.as_posix()})"
-                        say(f"{active.job.name}: {log if outcome.error else f'done in {active.clock}'}")
-                    elif not is_live:
-                        active.report(line_every)
+                    error = active.advance(math.inf if is_live else line_every)
+                    if error is None:
+                        continue
+                    running.remove(active)
+                    name, log = active.job.name, active.job.log.as_posix()
+                    say(f"{name}: {error} (log: {log})" if error else f"{name}: done in {active.clock}")
+                    failed |= {name: error} if error else {}
                 if running:
                     time.sleep(POLL_INTERVAL)
         except BaseException:
@@ -124,7 +106,7 @@ def run_jobs(
             say(f"stopping {names}: a moment for the checkpoints (Ctrl-C again gives them none)")
             _stop([active.process for active in running if active.process is not None])
             raise
-    return outcomes
+    return failed
 
 
 def child_environment(threads: int) -> dict[str, str]:

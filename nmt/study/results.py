@@ -234,15 +234,13 @@ def group_by_system(results: Sequence[Result]) -> list[System]:
         groups.setdefault((result.system, run, folder), []).append(result)
     for rows in groups.values():  # seeds are paired in their order
         rows.sort(key=lambda result: result.seed or 0)
-    labels = [_first_unique(key, list(groups)) for key in groups]
+    candidates = [
+        (system, run, f"{Path(folder).name}/{run}", f"{Path(folder).name}/{run} ({system})")
+        for system, run, folder in groups
+    ]
+    counts = [Counter(names) for names in zip(*candidates, strict=True)]
+    labels = [
+        next((name for name, count in zip(names, counts, strict=True) if count[name] == 1), names[-1])
+        for names in candidates
+    ]
     return [System(visible(label), tuple(rows)) for label, rows in zip(labels, groups.values(), strict=True)]
-
-
-def _first_unique(key: tuple[str, str, str], keys: list[tuple[str, str, str]]) -> str:
-    system, run, folder = key
-    if sum(other[0] == system for other in keys) == 1:
-        return system
-    if sum(other[1] == run for other in keys) == 1:
-        return run
-    longer = f"{Path(folder).name}/{run}"
-    return longer if sum(other[1:] == key[1:] for other in keys) == 1 else f"{longer} ({system})"
