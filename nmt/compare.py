@@ -73,12 +73,14 @@ def only_comparison_in(*folders: Path) -> Iterator[None]:
     with ExitStack() as locks:
         for folder in dict.fromkeys(folders):
             name = hashlib.sha256(os.fsencode(folder.resolve()) + getpass.getuser().encode()).hexdigest()[:16]
-            try:  # not in the folder: what stands there is the user's, and it may not exist yet
-                locks.enter_context(FileLock(Path(tempfile.gettempdir(), f"nmt-compare-{name}.lock"), timeout=0))
+            lock = Path(tempfile.gettempdir(), f"nmt-compare-{name}.lock")  # the folder itself may not exist yet
+            try:
+                locks.enter_context(FileLock(lock, timeout=0))
             except Timeout:
                 raise UserError(
                     f"another comparison is at work in {folder}; wait for it, or choose another study.output"
                 ) from None
+            locks.callback(lock.unlink, missing_ok=True)  # before it is released
         yield
 
 

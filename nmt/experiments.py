@@ -176,6 +176,8 @@ def check_choices(study: StudyConfig, children: ChildOverrides) -> None:
     if study.runs is None and study.baseline is not None:
         choose_baseline([str(experiment) for experiment in as_list(study.experiments)], study.baseline)
     for search in searches:
+        if not all("=" in setting for setting in search):
+            raise ConfigError(f"study.searches={' '.join(search)}: give settings of nmt.evaluate, such as [beam=1]")
         evaluation_settings([*children.evaluate, *search])
     launchers = GlobalHydra.instance().config_loader().get_group_options("hydra/launcher")
     if study.launcher is not None and study.launcher not in launchers:

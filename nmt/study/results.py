@@ -154,20 +154,16 @@ def refuse_other_text(evaluation: dict[str, Any], test: TestSet, file: Path) -> 
 
 
 def read_training(run_dir: Path) -> TrainingInfo:
-    """Totals from status.json, or else the largest of each in metrics.jsonl; settings and data as recorded."""
-    status = json_object(run_dir / "status.json")
+    """Totals from status.json, settings from config.yaml, data from data.json, as far as they are there."""
+    status, data = json_object(run_dir / "status.json"), json_object(run_dir / "data.json")
     totals = numbers_of(status)
-    for line in read_metrics(run_dir) if not totals else []:
-        line["updates"] = line.get("update", 0)
-        for key in TrainingInfo._fields[:4]:
-            totals[key] = max(totals.get(key) or 0, line.get(key) or 0)
     settings = read_yaml(run_dir / "config.yaml") if (run_dir / "config.yaml").is_file() else None
-    data = json_object(run_dir / "data.json")
     is_complete = isinstance(data.get("train"), dict) and isinstance(data["train"].get("kept"), int)
-    costs = {key: totals.get(key) or None for key in ("target_pieces", "seconds", "cpu_seconds")}
     return TrainingInfo(
-        totals.get("updates"),
-        **costs,
+        updates=totals.get("updates"),
+        target_pieces=totals.get("target_pieces") or None,
+        seconds=totals.get("seconds") or None,
+        cpu_seconds=totals.get("cpu_seconds") or None,
         settings=settings if isinstance(settings, dict) else None,
         data=data if is_complete and isinstance(data.get("train_sha256"), str) else None,
         extended=bool(status.get("extended")),
