@@ -108,18 +108,14 @@ def split_arguments(arguments: Sequence[str]) -> tuple[list[str], ChildOverrides
         {setting.key for setting in declared_settings(declared)}
         for declared in (TrainConfig, MeasuredSettings, EvaluateConfig)
     )
-    own: list[str] = []
-    train: list[str] = []
-    evaluate: list[str] = []
-    flags: list[str] = []
+    own, train, evaluate, flags = (list[str]() for _ in range(4))
     for before, argument in pairwise(["", *arguments]):
         key = re.split(r"[=@]", argument.lstrip("+~"), maxsplit=1)[0]
         name, section, value = key.removeprefix("evaluate."), key.split(".")[0], argument.partition("=")[2]
-        if argument.startswith(("--config-dir", "-cd")) or before in ("--config-dir", "-cd"):
-            own.append(argument)
-            flags.append(argument)
-        elif argument.startswith("-") or ("=" not in argument and not argument.startswith("~")):
+        is_folder = argument.startswith(("--config-dir", "-cd")) or before in ("--config-dir", "-cd")
+        if is_folder or argument.startswith("-") or ("=" not in argument and not argument.startswith("~")):
             own.append(argument)  # a flag, or the value of one
+            flags += [argument] if is_folder else []
         elif section in ("study", "hydra"):
             own.append(_with_brackets(argument))
         elif section in StudyConfig.model_fields or key in REPLACED_KEYS:
