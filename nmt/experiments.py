@@ -180,8 +180,9 @@ def check_choices(study: StudyConfig, children: ChildOverrides) -> None:
         raise ConfigError(
             f"study.launcher={study.launcher}: there is none of this name here; one of: {', '.join(launchers)}"
         )
-    if study.runs is not None and children.train:
-        raise ConfigError(f"study.runs=... trains nothing, so {children.train[0]} has no use; leave one of them away")
+    of_training = [override for override in children.train if override not in children.evaluate]
+    if study.runs is not None and of_training:
+        raise ConfigError(f"study.runs=... trains nothing, so {of_training[0]} has no use; leave one of them away")
     search_keys = (SEARCH_GROUP, *SearchSettings.model_fields, "max_src_pieces")
     of_search = [word for word in (*children.evaluate, *chain(*searches)) if word.startswith(search_keys)]
     if of_search and runs and all(path.is_file() for path in runs):
