@@ -21,8 +21,7 @@ from nmt.schema import (
     section_for,
     shown,
 )
-from nmt.settings import PROGRAMS
-from nmt.study.arguments import REPLACED_KEYS
+from nmt.settings import PROGRAMS, REPLACED_KEYS, MeasuredSettings, StudyConfig
 
 MARGIN = 36  # columns of key=value
 WIDTH = 118
@@ -103,10 +102,13 @@ def completion(shell: str) -> str:
         keys[program] = [f"{key}=" for key in {*groups, *(setting.key for setting in settings)}]
         values |= {setting.key: choices for setting in settings if (choices := _choices_of(setting.schema))} | groups
         paths |= {setting.key for setting in settings if setting.schema["is_path"]}
-    replaced = {f"{key}=" for key in ("checkpoint", "hypotheses", *REPLACED_KEYS)}
-    keys["compare"] += {*keys["train"], *keys["evaluate"]} - {*keys["compare"], *replaced}
+    of_evaluations = [
+        f"evaluate.{setting.key}=" for setting in declared_settings(MeasuredSettings) if not setting.is_section
+    ]
+    own = {f"{key}=" for key in (*StudyConfig.model_fields, *REPLACED_KEYS)}
+    keys["compare"] += {*keys["train"], "evaluate.pool=", *of_evaluations} - own
     keys["completion"] = ["bash", "zsh"]
-    values["experiments"] = values["experiment"]
+    values["study.experiments"] = values["experiment"]
     lines = _shell_table("_nmt_keys", keys) + _shell_table("_nmt_values", values)
     lines += [f'_nmt_is_path() {{ case "$1" in {"|".join(sorted(paths))}) ;; *) false ;; esac; }}']
     functions = Path(__file__).with_name(f"completion.{shell}").read_text(encoding="utf-8")

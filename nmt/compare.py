@@ -1,34 +1,37 @@
 """Train what is missing, evaluate, and put the systems side by side: python -m nmt.compare (--help for the rest)."""
 
+import getpass
+import hashlib
 import os
 import sys
-from collections.abc import Sequence
+import tempfile
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import Any
+
+from filelock import FileLock, Timeout
 
 from nmt import experiments
 from nmt.cli import Composed, program, say
-from nmt.data.test_sets import EvaluationSet, path_list
-from nmt.data.tokenizer import SOURCE_MODEL, Tokenizer, load_tokenizers
+from nmt.data.test_sets import path_list
+from nmt.data.tokenizer import SOURCE_MODEL, load_tokenizers
 from nmt.errors import ConfigError, UserError
-from nmt.evaluation.alignment_error import AlignmentEntry
 from nmt.evaluation.attention_alignment import diagonal_entry, read_gold_alignments
 from nmt.evaluation.stored import require_writable
+from nmt.experiments import ChildOverrides, ComparedRun, Comparison, as_list
 from nmt.files import file_name, printable
 from nmt.loading import bottleneck_size, load_run
 from nmt.provenance import command_line, provenance
 from nmt.run import read_config
-from nmt.settings import CompareConfig, EvaluateConfig, further_metrics
-from nmt.study.arguments import ChildOverrides, split_arguments
+from nmt.settings import StudyConfig, further_metrics
 from nmt.study.attention_maps import draw_example_attention
 from nmt.study.explorer import explore_test_set
-from nmt.study.extra_rows import ExtraRow, equal_time, other_searches
-from nmt.study.headline import LengthGroups, length_groups
-from nmt.study.job_progress import job_watcher
+from nmt.study.extra_rows import equal_time, other_searches
 from nmt.study.jobs import Job, JobStep, child_environment, run_jobs
-from nmt.study.length_views import TrainingLengths, training_lengths
+from nmt.study.length_views import training_lengths
 from nmt.study.report import Report, StudyInputs, StudySettings, build_report, choose_baseline, remarks
 from nmt.study.report_files import ReportTexts, terminal_report, write_report
 from nmt.study.results import Result, System, group_by_system, is_text_file, mean_alignments, read_result, text_names
@@ -37,199 +40,145 @@ from nmt.study.samples import sample_outputs
 
 def compare(composed: Composed, children: ChildOverrides, command: str) -> None:
     """`command` is the command line as the user typed it, for the report."""
-    cfg: CompareConfig = composed.settings
-    settings = experiments.evaluation_settings(children.evaluate)
-    experiments.check_choices(cfg, children)
-    choices = _choices(cfg, settings)
-    trust = [*composed.trust, *path_list(settings.trust)]
-    planned = experiments.planned_runs(cfg, children) if cfg.runs is None else []
-    if cfg.runs is not None and children.train:
-        raise ConfigError(f"runs=... trains nothing, so {children.train[0]} has no use; leave one of them away")
-    run_paths = [Path(path).expanduser() for path in experiments.as_list(cfg.runs)] if not planned else []
-    experiments.require_translatable([*children.evaluate, *experiments.as_list(cfg.searches)], run_paths)
-    for path in dict.fromkeys(path for path in run_paths if run_paths.count(path) > 1):
-        say(f"note: {path.as_posix()} stands in runs= more than once; it is compared once")
-    paths = _run_names([run.run_dir for run in planned] or run_paths)
-    if not paths:
-        raise ConfigError("nothing to compare: experiments, seeds or runs is an empty list")
-    info = experiments.run_info(planned, list(paths), trust, Path(settings.data_dir))
-    test = experiments.evaluation_set(settings, info)
-    root = Path(cfg.root).expanduser() if cfg.root else next(iter(paths)).parent
-    output = Path(cfg.output).expanduser() if cfg.output else root / "comparison"
-    logs = output / "logs"
-
-    if cfg.launcher is not None:
-        missing = [run for run in experiments.slowest_first(planned, cfg) if not experiments.is_trained(run)]
-        _launch(missing, cfg.launcher, cfg, children, logs)
-    steps_left = [
-        (run.run_dir, _remaining_steps(run, test, settings, cfg, children))
-        for run in experiments.slowest_first(planned, cfg)
-    ]
-    steps_left += [(path, _remaining_evaluation(path, test, settings, cfg, children)) for path in run_paths]
-    failed = _run_jobs(
-        [Job(paths[path], steps, logs / f"{file_name(paths[path])}.log") for path, steps in steps_left if steps], cfg
-    )
-    results = _read_results({path: name for path, name in paths.items() if name not in failed}, cfg, test, settings)
-    if results:
-        systems = group_by_system(results)
-        choose_baseline([system.label for system in systems], cfg.baseline)
-        require_writable(output)
-        extra_rows, missing_rows = _extra_rows(systems, test, settings, cfg, children, logs)
-        inputs = _study_inputs(systems, test, info, settings, trust)
-        report = build_report(systems, extra_rows, inputs, choices, {**provenance(), "command": command})
-        failures = [f"{name}: {error}" for name, error in failed.items()]
-        report = replace(report, failures=failures, notes=remarks(report, failures, missing_rows))
-        _write(report, systems, test, choices.groups, cfg, trust, output)
+    study: StudyConfig = composed.settings.study
+    evaluation = experiments.evaluation_settings(children.evaluate)
+    experiments.check_choices(study, children)
+    trust = [*composed.trust, *path_list(evaluation.trust)]
+    runs = experiments.compared_runs(study, children)
+    if not runs:
+        raise ConfigError("nothing to compare: study.experiments, seeds or runs is an empty list")
+    for path, count in Counter(run.path for run in runs).items():
+        if count > 1:
+            say(f"note: {path.as_posix()} stands in study.runs= more than once; it is compared once")
+    runs = list({run.path: run for run in runs}.values())
+    info = experiments.run_info(runs, trust, Path(evaluation.data_dir))
+    test = experiments.evaluation_set(evaluation, info)
+    root = Path(study.root).expanduser() if study.root else runs[0].path.parent
+    output = Path(study.output).expanduser() if study.output else root / "comparison"
+    comparison = Comparison(study, children, evaluation, trust, info, test, output)
+    with only_comparison_in(root if runs[0].config else output, output):
+        failed, results = _results(runs, comparison)
+        if results:
+            _report(results, failed, comparison, command)
     if failed:
         rest = "the table is of the others" if results else "no system is left for a table"
-        raise UserError(f"{len(failed)} of {len(paths)} runs failed ({', '.join(failed)}); {rest}; see above")
+        raise UserError(f"{len(failed)} of {len(runs)} runs failed ({', '.join(failed)}); {rest}; see above")
 
 
-def _choices(cfg: CompareConfig, settings: EvaluateConfig) -> StudySettings:
-    groups = length_groups(cfg.headline)
-    return StudySettings(cfg.baseline, cfg.pairs, groups, cfg.bootstrap, further_metrics(settings))
+@contextmanager
+def only_comparison_in(*folders: Path) -> Iterator[None]:
+    """UserError where another comparison of this user is training into a folder, or writing its report there."""
+    with ExitStack() as locks:
+        for folder in dict.fromkeys(folders):
+            name = hashlib.sha256(os.fsencode(folder.resolve()) + getpass.getuser().encode()).hexdigest()[:16]
+            lock = Path(tempfile.gettempdir(), f"nmt-compare-{name}.lock")  # the folder itself may not exist yet
+            try:
+                locks.enter_context(FileLock(lock, timeout=0))
+            except Timeout:
+                raise UserError(
+                    f"another comparison is at work in {folder}; wait for it, or choose another study.output"
+                ) from None
+            locks.callback(lock.unlink, missing_ok=True)  # before it is released
+        yield
 
 
-def _run_names(paths: Sequence[Path]) -> dict[Path, str]:
-    """What a run is called in messages: its directory's name, or all of its path where two share that."""
-    return {
-        path: path.name if sum(other.name == path.name for other in set(paths)) == 1 else path.as_posix()
-        for path in paths
-    }
+def _results(runs: Sequence[ComparedRun], comparison: Comparison) -> tuple[dict[str, str], list[Result]]:
+    """Trains and evaluates what is left; why runs failed, by name, and the results of the others."""
+    study, test = comparison.study, comparison.test
+    order = as_list(study.slowest_first)  # so that no long run is left to the end
+    queue = sorted(runs, key=lambda run: order.index(run.experiment) if run.experiment in order else -1)
+    shared = {name for name, count in Counter(run.path.name for run in runs).items() if count > 1}
+    names = {run.path: run.path.as_posix() if run.path.name in shared else run.path.name for run in runs}
+    failed = _run_jobs({names[run.path]: experiments.steps_left(run, comparison) for run in queue}, comparison)
+    paths = [run.path for run in runs if names[run.path] not in failed]
+    texts = [path for path in paths if is_text_file(path)]
+    labels = text_names(texts)
+    if study.names is not None:
+        given = [name.strip() for name in as_list(study.names)]
+        if len(given) != len(texts):
+            raise ConfigError(
+                f"study.names= has {len(given)} names for {len(texts)} text files in study.runs=; give one for each"
+            )
+        if "" in given or len(set(given)) < len(given):
+            raise ConfigError(f"study.names={given}: each text file needs a name of its own")
+        labels = dict(zip(texts, given, strict=True))
+    return failed, [read_result(path, test.set, labels.get(path, ""), test.target_language) for path in paths]
 
 
-def _launch(
-    planned: Sequence[experiments.PlannedRun],
-    launcher: str,
-    cfg: CompareConfig,
-    children: ChildOverrides,
-    logs: Path,
-) -> None:
-    """Trainings by one of Hydra's launchers; the steps after it find out and report which of them failed."""
+def _run_jobs(steps: Mapping[str, tuple[JobStep, ...]], comparison: Comparison) -> dict[str, str]:
+    """Run the jobs that have steps left; the last line of output of those that failed, by name."""
     jobs = [
-        Job(f"sweep {n}", (JobStep("training", command),), logs / f"sweep-{n}.log")
-        for n, command in enumerate(
-            experiments.sweep_commands(planned, launcher, _parallel_jobs(cfg), children), start=1
-        )
+        Job(name, commands, comparison.output / "logs" / f"{file_name(name)}.log")
+        for name, commands in steps.items()
+        if commands
     ]
-    failed = _run_jobs(jobs, cfg, at_once=1)
-    if failed and not any(run.run_dir.exists() for run in planned):
-        raise UserError(f"launcher={launcher} trained nothing: {next(iter(failed.values()))}")
-
-
-def _remaining_steps(
-    planned: experiments.PlannedRun,
-    test: EvaluationSet,
-    settings: EvaluateConfig,
-    cfg: CompareConfig,
-    children: ChildOverrides,
-) -> tuple[JobStep, ...]:
-    """What is left to do for a run: training, evaluation, both or nothing."""
-    evaluate = experiments.evaluation_step(
-        planned.run_dir, cfg, children, experiments.test_file_overrides(planned.config, settings)
-    )
-    if not experiments.is_trained(planned):
-        return experiments.training_step(planned, children), evaluate
-    evaluated = experiments.is_evaluated(planned.run_dir / "evaluation", test, planned.run_dir, settings, children)
-    return () if evaluated else (evaluate,)
-
-
-def _remaining_evaluation(
-    path: Path, test: EvaluationSet, settings: EvaluateConfig, cfg: CompareConfig, children: ChildOverrides
-) -> tuple[JobStep, ...]:
-    if not path.is_dir() or experiments.is_evaluated(path / "evaluation", test, path, settings, children):
-        return ()
-    return (experiments.evaluation_step(path, cfg, children),)
-
-
-def _parallel_jobs(cfg: CompareConfig) -> int:
-    return int(cfg.jobs or min(2, os.cpu_count() or 1))
-
-
-def _run_jobs(jobs: Sequence[Job], cfg: CompareConfig, at_once: int | None = None) -> dict[str, str]:
-    """Run the jobs; the last line of output of those that failed, by name."""
     if not jobs:
         return {}
     require_writable(jobs[0].log.parent)
-    at_once = at_once or _parallel_jobs(cfg)
-    say(
-        f"{len(jobs)} runs to train or evaluate, {min(at_once, len(jobs))} at a time: "
-        + ", ".join(job.name for job in jobs)
-    )
-    with job_watcher() as watcher:
-        outcomes = run_jobs(jobs, at_once, child_environment(cfg.threads), watcher)
-    return {outcome.job.name: outcome.error for outcome in outcomes if outcome.error}
+    at_once = comparison.study.jobs or min(2, os.cpu_count() or 1)
+    names = ", ".join(job.name for job in jobs)
+    say(f"{len(jobs)} runs to train or evaluate, {min(at_once, len(jobs))} at a time: {names}")
+    return run_jobs(jobs, at_once, child_environment(comparison.study.threads))
 
 
-def _read_results(
-    paths: dict[Path, str], cfg: CompareConfig, test: EvaluationSet, settings: EvaluateConfig
-) -> list[Result]:
-    texts = [path for path in paths if is_text_file(path)]
-    names = text_names(texts)
-    if cfg.names is not None:
-        labels = [name.strip() for name in experiments.as_list(cfg.names)]
-        if len(labels) != len(texts):
-            raise ConfigError(f"names= has {len(labels)} names for {len(texts)} text files in runs=; give one for each")
-        if "" in labels or len(set(labels)) < len(labels):
-            raise ConfigError(f"names={labels}: each text file needs a name of its own")
-        names = dict(zip(texts, labels, strict=True))
-    return [read_result(path, test.set, names.get(path, ""), test.target_language) for path in paths]
+def _report(results: Sequence[Result], failed: Mapping[str, str], comparison: Comparison, command: str) -> None:
+    """The report of the systems and of the rows beside them, written and printed."""
+    study = comparison.study
+    systems = group_by_system(results)
+    choose_baseline([system.label for system in systems], study.baseline)
+    require_writable(comparison.output)
+    extra_rows, missing_rows = _extra_rows(systems, comparison)
+    metrics = further_metrics(comparison.evaluation)
+    settings = StudySettings(study.baseline, study.pairs, comparison.groups, study.bootstrap, metrics)
+    inputs, origin = _study_inputs(systems, comparison), {**provenance(), "command": command}
+    report = build_report(systems, extra_rows, inputs, settings, origin)
+    failures = [f"{name}: {error}" for name, error in failed.items()]
+    report = replace(report, failures=failures, notes=remarks(report, failures, missing_rows))
+    _write(report, systems, comparison)
 
 
-def _extra_rows(
-    systems: Sequence[System],
-    test: EvaluationSet,
-    settings: EvaluateConfig,
-    cfg: CompareConfig,
-    children: ChildOverrides,
-    logs: Path,
-) -> tuple[list[System], list[str]]:
+def _extra_rows(systems: Sequence[System], comparison: Comparison) -> tuple[list[System], list[str]]:
     """Further rows under the main ones, evaluated unless they are already; and why some of them are missing."""
-    rows, missing = equal_time(systems) if cfg.equal_time else ([], [])
-    rows = [*other_searches(systems, experiments.as_list(cfg.searches)), *rows]
-    jobs = []
+    study, test, children = comparison.study, comparison.test, comparison.children
+    rows, missing = equal_time(systems) if study.equal_time else ([], [])
+    rows = [*other_searches(systems, as_list(study.searches)), *rows]
+    steps: dict[str, tuple[JobStep, ...]] = {}
     for row in rows:
-        name = f"{row.result.run}, {row.system.split(', ', 1)[-1]}"
-        step = experiments.evaluation_step(
-            row.checkpoint, cfg, children, (*row.settings, f"output={row.folder.as_posix()}", "alignment.score=false")
-        )
-        row_children = ChildOverrides((), (*children.evaluate, *row.settings))
-        row_settings = experiments.evaluation_settings(row_children.evaluate) if row.settings else settings
-        if not experiments.is_evaluated(row.folder, test, row.checkpoint, row_settings, row_children):
-            jobs.append(Job(name, (step,), logs / f"{file_name(name)}.log"))
-    failed = _run_jobs(jobs, cfg)
-    if failed:
+        overrides = (*row.settings, "alignment.score=false")
+        settings = experiments.evaluation_settings((*children.evaluate, *overrides))
+        if not experiments.is_evaluated(row.folder, test, row.checkpoint, settings, comparison.trust):
+            overrides = (*overrides, f"output={row.folder.as_posix()}")
+            name = f"{row.result.run}, {row.system.split(', ', 1)[-1]}"
+            steps[name] = (experiments.evaluation_step(row.checkpoint, comparison, overrides),)
+    if failed := _run_jobs(steps, comparison):
         raise UserError("; ".join(f"{name}: {error}" for name, error in failed.items()))
-    return _group_rows(rows, test), missing
-
-
-def _group_rows(rows: Sequence[ExtraRow], test: EvaluationSet) -> list[System]:
     results: dict[str, list[Result]] = {}
     for row in rows:
         stored = read_result(row.folder / f"{test.set.name}.json", test.set)
         results.setdefault(row.system, []).append(replace(stored, training=row.training, run_dir=row.result.run_dir))
-    return [System(label, tuple(of_label)) for label, of_label in results.items()]
+    return [System(label, tuple(of_label)) for label, of_label in results.items()], missing
 
 
-def _study_inputs(
-    systems: Sequence[System],
-    test: EvaluationSet,
-    info: experiments.RunInfo | None,
-    settings: EvaluateConfig,
-    trust: Sequence[str],
-) -> StudyInputs:
+def _study_inputs(systems: Sequence[System], comparison: Comparison) -> StudyInputs:
     """What the runs contribute beside their translations."""
-    folders = [system.results[0].run_dir for system in systems]
-    folder_with_tokenizers = next((folder for folder in folders if folder and (folder / SOURCE_MODEL).exists()), None)
+    test, info = comparison.test, comparison.info
+    folders = {system.label: system.results[0].run_dir for system in systems}
     pieces, training, states = None, None, {}
-    if folder_with_tokenizers:
-        tokenizers = load_tokenizers(folder_with_tokenizers)
-        pieces = [len(ids) for ids in tokenizers[0].encode_batch(test.set.sources)]
-        training = _training_text(info, *tokenizers) if info else None
-        labelled_folders = dict(zip([system.label for system in systems], folders, strict=True))
-        states = {
-            label: bottleneck_size(read_config(folder, trust)) for label, folder in labelled_folders.items() if folder
-        }
+    with_tokenizers = [folder for folder in folders.values() if folder and (folder / SOURCE_MODEL).exists()]
+    if with_tokenizers:
+        source, target = load_tokenizers(with_tokenizers[0])
+        pieces = [len(ids) for ids in source.encode_batch(test.set.sources)]
+        configs = {label: read_config(folder, comparison.trust) for label, folder in folders.items() if folder}
+        states = {label: bottleneck_size(config) for label, config in configs.items()}
+        if info:
+            limits = (info.config.get("cleaning") or {}).get("max_words"), info.config["batching"]["max_pieces"]
+            try:
+                training = training_lengths(info.make_corpus().train(), source, target, *limits)
+            except UserError as error:  # the text is elsewhere: the curve is drawn without its histogram
+                say(f"note: nothing is drawn of the training text ({error})")
+    # what nmt.evaluate wrote of the systems' attention, and the diagonal that it should beat
+    alignment = [entry for system in systems for entry in mean_alignments(system, test.set.name)]
+    gold = read_gold_alignments(test.set, comparison.evaluation.alignment) if alignment else None
     return StudyInputs(
         test=test.set,
         data=test.data,
@@ -237,48 +186,27 @@ def _study_inputs(
         pieces=pieces,
         training=training,
         states={label: numbers for label, numbers in states.items() if numbers is not None},
-        alignment=_alignment(systems, test, settings),
+        alignment=[*alignment, *([diagonal_entry(test.set, gold)] if gold else [])],
     )
 
 
-def _alignment(systems: Sequence[System], test: EvaluationSet, settings: EvaluateConfig) -> list[AlignmentEntry]:
-    """What nmt.evaluate wrote of the systems' attention, and the diagonal that it should beat."""
-    entries = [entry for system in systems for entry in mean_alignments(system, test.set.name)]
-    gold = read_gold_alignments(test.set, settings.alignment) if entries else None
-    return [*entries, *([diagonal_entry(test.set, gold)] if gold else [])]
-
-
-def _training_text(info: experiments.RunInfo, source: Tokenizer, target: Tokenizer) -> TrainingLengths | None:
-    max_words = (info.config.get("cleaning") or {}).get("max_words")
-    try:
-        return training_lengths(
-            info.make_corpus().train(), source, target, max_words, info.config["batching"]["max_pieces"]
-        )
-    except UserError as error:  # the text is elsewhere: the curve is drawn without its histogram
-        say(f"note: nothing is drawn of the training text ({error})")
-        return None
-
-
-def _write(
-    report: Report,
-    systems: Sequence[System],
-    test: EvaluationSet,
-    ends: LengthGroups,
-    cfg: CompareConfig,
-    trust: Sequence[str],
-    output: Path,
-) -> None:
-    """Everything into output; headline, tables and the figures' paths to stdout."""
-    with_text = cfg.report.text == "all"
-    translators = _translators(systems, trust) if with_text or (cfg.draw_attention and cfg.sentence) else []
+def _write(report: Report, systems: Sequence[System], comparison: Comparison) -> None:
+    """Everything into the output folder; headline, tables and the figures' paths to stdout."""
+    study, test, output = comparison.study, comparison.test, comparison.output
+    with_text = study.report.text == "all"
+    translators = []  # of the first seed of each system whose weights are there
+    if with_text or (study.draw_attention and study.sentence):
+        folders = [(system.label, system.results[0].run_dir) for system in systems]
+        with_weights = [(label, folder) for label, folder in folders if folder and any(folder.glob("*.safetensors"))]
+        translators = [(label, load_run(folder, comparison.trust).translator()) for label, folder in with_weights]
     texts, pictures = ReportTexts(None, None), list[tuple[str, str]]()
     if with_text:
         texts = ReportTexts(
-            sample_outputs(systems, test.set, ends, cfg.report.samples),
-            explore_test_set(systems, translators, test.set, cfg.report.explorer, cfg.sentence),
+            sample_outputs(systems, test.set, comparison.groups, study.report.samples),
+            explore_test_set(systems, translators, test.set, study.report.explorer, study.sentence),
         )
-    if cfg.draw_attention and (with_text or cfg.sentence):
-        pictures = draw_example_attention(translators, test.set, cfg.sentence, output)
+    if study.draw_attention and (with_text or study.sentence):
+        pictures = draw_example_attention(translators, test.set, study.sentence, output)
     figure = write_report(report, texts, pictures, output)
     print(terminal_report(report))
     print()
@@ -288,19 +216,10 @@ def _write(
     print(printable(f"figure: {figure.as_posix()}"))
 
 
-def _translators(systems: Sequence[System], trust: Sequence[str]) -> list[tuple[str, Any]]:
-    """The first seed of each system whose weights are there."""
-    folders = [(system.label, system.results[0].run_dir) for system in systems]
-    with_weights = [(label, folder) for label, folder in folders if folder and any(folder.glob("*.safetensors"))]
-    if not with_weights:
-        return []
-    return [(label, load_run(folder, trust).translator()) for label, folder in with_weights]
-
-
 def main() -> None:
     command = command_line()
     try:
-        sys.argv[1:], children = split_arguments(sys.argv[1:])
+        sys.argv[1:], children = experiments.split_arguments(sys.argv[1:])
     except ConfigError as error:
         say(f"error: {error}")
         sys.exit(error.code)

@@ -5,7 +5,6 @@ Or without a model, for translations from anywhere: hypotheses=FILE references=F
 
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import suppress
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -101,7 +100,7 @@ def evaluate_file(path: str, cfg: EvaluateConfig) -> dict[str, Any]:
         **score_record(EvaluationSet(test, "files", "", ""), texts[path], cfg),
         "system": name,
         "run": name,
-        "record": provenance(),
+        "provenance": provenance(),
     }
     if cfg.output:
         folder = Path(cfg.output).expanduser()
@@ -172,16 +171,14 @@ def evaluate_test(
         **score_record(test, hypotheses, cfg),
         **inputs,
         **facts,
-        "record": provenance(),
+        "provenance": provenance(),
     }
     if facts["split"]:
         limit = inputs["max_src_pieces"]
         evaluation["warnings"].append(
             f"{facts['split']:,} sources have more than {limit} pieces; they were translated in parts"
         )
-    if {**evaluation, "record": None} == {**stored, "record": None}:
-        with suppress(OSError):  # a read-only folder
-            (folder / f"{name}.json").touch()  # newer than the weights: this evaluation is theirs
+    if {**evaluation, "provenance": None} == {**stored, "provenance": None}:
         return stored
     write_with_lines(folder, name, "hyp.txt", hypotheses, evaluation)
     return evaluation

@@ -1,9 +1,12 @@
-"""The experiments of a comparison: its runs, the training and evaluation left to do for each, their test set."""
+"""The runs of a comparison: what the command line says to them, what is left to train and evaluate, their test set."""
 
 import json
+import re
 import sys
 from collections.abc import Callable, Collection, Sequence
+from dataclasses import dataclass
 from functools import partial
+from itertools import chain, pairwise
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -16,8 +19,10 @@ from nmt.cli import readable_override
 from nmt.data.corpus import Corpus
 from nmt.data.test_sets import EvaluationSet, evaluation_sets, read_selection, read_test_set
 from nmt.errors import ConfigError, UserError
-from nmt.files import read_json, require_self_contained
-from nmt.loading import stored_corpus
+from nmt.evaluation.attention_alignment import read_gold_alignments, stored_alignments
+from nmt.evaluation.stored import lines_sha256, read_stored
+from nmt.files import file_sha256, require_self_contained
+from nmt.loading import stored_corpus, weights_file
 from nmt.progress import say
 from nmt.run import (
     UNFINISHED,
@@ -28,27 +33,43 @@ from nmt.run import (
     read_status,
     sections_in,
 )
-from nmt.schema import check
-from nmt.settings import CompareConfig, EvaluateConfig, SearchSettings
-from nmt.study.arguments import SEARCH_GROUP, ChildOverrides
+from nmt.schema import check, declared_settings, is_text
+from nmt.settings import (
+    REPLACED_KEYS,
+    CompareConfig,
+    EvaluateConfig,
+    MeasuredSettings,
+    SearchSettings,
+    StudyConfig,
+    search_settings,
+)
+from nmt.study.headline import LengthGroups, length_groups
 from nmt.study.jobs import JobStep
 from nmt.study.report import choose_baseline
 from nmt.training.checkpoints import SUFFIX
 from nmt.training_settings import TrainConfig
 
-NO_EFFECT_ON_TRANSLATIONS = ("test.", "evaluate.", "alignment.score=", "ter=", "metrics=", "data_dir=")
+SEARCH_GROUP = "search"  # search=greedy, of nmt.evaluate
 UNLESS_ASKED = ("ter=false",)  # sacreBLEU's takes minutes on repetitive output
 CHECKPOINTS_KEPT = 10  # of a training, for rows of equal time
 
 
-class PlannedRun(NamedTuple):
-    """A run of the comparison: its directory, the overrides that train it, and the configuration they compose."""
+class ChildOverrides(NamedTuple):
+    """What of the command line reaches the programs that are started."""
 
-    experiment: str
-    seed: int
-    run_dir: Path
-    overrides: tuple[str, ...]
-    config: dict[str, Any]
+    train: tuple[str, ...] = ()
+    evaluate: tuple[str, ...] = ()
+    flags: tuple[str, ...] = ()  # --config-dir
+
+
+class ComparedRun(NamedTuple):
+    """A run of the comparison; where it is to be trained, with the overrides for that and the settings they compose."""
+
+    path: Path
+    experiment: str = ""
+    seed: int = 1
+    overrides: tuple[str, ...] = ()
+    config: dict[str, Any] | None = None  # None: given by study.runs, never trained
 
 
 class RunInfo(NamedTuple):
@@ -59,181 +80,231 @@ class RunInfo(NamedTuple):
     make_corpus: Callable[[], Corpus]
 
 
-def require_translatable(settings: Sequence[str], paths: Sequence[Path]) -> None:
-    """ConfigError for a setting of the search where no run can translate again."""
-    search_keys = (SEARCH_GROUP, *SearchSettings.model_fields, "max_src_pieces")
-    search_settings = [setting for setting in settings if setting.startswith(search_keys)]
-    if search_settings and paths and all(path.is_file() for path in paths):
-        raise ConfigError(
-            f"{search_settings[0]} has no use: runs= names no run directory, "
-            "and translations in files are taken as they are"
-        )
+@dataclass(frozen=True)
+class Comparison:
+    """The settings of a comparison, the text that all systems translate, and where the results go."""
+
+    study: StudyConfig
+    children: ChildOverrides
+    evaluation: EvaluateConfig
+    trust: list[str]
+    info: RunInfo | None
+    test: EvaluationSet
+    output: Path
+
+    @property
+    def groups(self) -> LengthGroups:
+        return length_groups(self.study.headline)
+
+
+def split_arguments(arguments: Sequence[str]) -> tuple[list[str], ChildOverrides]:
+    """The command line for Hydra (flags and study.*), and what is handed on: evaluate.KEY as KEY to nmt.evaluate.
+
+    Anything else goes to nmt.train, and what both programs declare (evaluate.test, data_dir, trust) to both.
+    ConfigError for what a comparison sets itself, with what to say instead.
+    """
+    trainings, evaluations, every_evaluation = (
+        {setting.key for setting in declared_settings(declared)}
+        for declared in (TrainConfig, MeasuredSettings, EvaluateConfig)
+    )
+    own, train, evaluate, flags = (list[str]() for _ in range(4))
+    for before, argument in pairwise(["", *arguments]):
+        key = re.split(r"[=@]", argument.lstrip("+~"), maxsplit=1)[0]
+        name, section, value = key.removeprefix("evaluate."), key.split(".")[0], argument.partition("=")[2]
+        is_folder = argument.startswith(("--config-dir", "-cd")) or before in ("--config-dir", "-cd")
+        if is_folder or argument.startswith("-") or ("=" not in argument and not argument.startswith("~")):
+            own.append(argument)  # a flag, or the value of one
+            flags += [argument] if is_folder else []
+        elif section in ("study", "hydra"):
+            own.append(_with_brackets(argument))
+        elif section in StudyConfig.model_fields or key in REPLACED_KEYS:
+            raise ConfigError(f"{argument}: say {REPLACED_KEYS.get(key, f'study.{key}')}={value}")
+        elif key in ({*evaluations, SEARCH_GROUP} - trainings) and name == key:
+            raise ConfigError(f"{argument}: say evaluate.{argument}")
+        elif name in every_evaluation - evaluations and name != key:
+            instead = f"; say study.{name}={value}" if name.split(".")[0] in StudyConfig.model_fields else ""
+            raise ConfigError(f"{argument}: a comparison sets it itself{instead}")
+        elif key in trainings | evaluations or name == key:
+            train += [argument] if key in trainings or name == key else []
+            evaluate += [argument] if key in evaluations else []
+        else:
+            evaluate.append(argument.replace("evaluate.", "", 1))
+    return own, ChildOverrides(tuple(train), tuple(evaluate), tuple(flags))
+
+
+def _with_brackets(argument: str) -> str:
+    """study.KEY=a,b as the list that it means, each element as text: 20261129 stays a name."""
+    key, _, value = argument.partition("=")
+    schema = next((setting.schema for setting in declared_settings(CompareConfig) if setting.key == key), {})
+    if argument == "study.runs=":  # of an unset variable; nothing named is not all of it
+        raise ConfigError("study.runs= is empty: name run directories or files of translations")
+    is_list = any(choice.get("type") == "array" for choice in schema.get("anyOf", []))
+    if not is_list or value in ("", "null", "None") or set(value) & set("'\""):
+        return argument
+    elements = [element.strip() for element in value.removeprefix("[").removesuffix("]").split(",")]
+    if is_text(schema):  # a backslash counts only before a quote, and at a folder's end it says nothing
+        elements = ['"' + element.rstrip("\\") + '"' for element in elements if element]
+    return f"{key}=[{','.join(elements)}]"
 
 
 def as_list(value: Any) -> list[Any]:
     return list(value) if isinstance(value, list) else [value]
 
 
-def device_override(cfg: CompareConfig) -> list[str]:
-    return [f"device={cfg.device}"] if cfg.device else []
+def _composed(program: str, overrides: Sequence[str]) -> tuple[dict[str, Any], dict[str, str]]:
+    """The settings of a program that is to be started, and the choices of groups that made them."""
+    composed = compose(program, [readable_override(override) for override in overrides], return_hydra_config=True)
+    settings = OmegaConf.masked_copy(composed, [str(key) for key in composed if key != "hydra"])
+    values: Any = OmegaConf.to_container(settings, resolve=True)
+    return values, dict(composed.hydra.runtime.choices)
 
 
 def evaluation_settings(overrides: Sequence[str]) -> EvaluateConfig:
     """The settings of the evaluations that overrides compose; a mistyped one is refused now."""
-    composed = compose("evaluate", [readable_override(override) for override in (*UNLESS_ASKED, *overrides)])
-    values: Any = OmegaConf.to_container(composed, resolve=True)
-    return check(EvaluateConfig, values)
+    return check(EvaluateConfig, _composed("evaluate", (*UNLESS_ASKED, *overrides))[0])
 
 
-def check_choices(cfg: CompareConfig, children: ChildOverrides) -> None:
-    """ConfigError for a baseline, a search or a launcher that there is not, before any training."""
-    if cfg.runs is None and cfg.baseline is not None:
-        choose_baseline([str(experiment) for experiment in as_list(cfg.experiments)], cfg.baseline)
-    for search in as_list(cfg.searches):
-        if not all("=" in word for word in search.split()):
-            raise ConfigError(f"searches={search}: give settings of nmt.evaluate, such as [beam=1,length_penalty=0]")
-        evaluation_settings([*children.evaluate, *search.split()])
+def check_choices(study: StudyConfig, children: ChildOverrides) -> None:
+    """ConfigError, before any training, for what names nothing or has no use."""
+    runs = [Path(path).expanduser() for path in as_list(study.runs or [])]
+    searches = [str(search).split() for search in as_list(study.searches)]
+    if study.runs is None and study.baseline is not None:
+        choose_baseline([str(experiment) for experiment in as_list(study.experiments)], study.baseline)
+    for search in searches:
+        if not all("=" in setting for setting in search):
+            raise ConfigError(f"study.searches={' '.join(search)}: give settings of nmt.evaluate, such as [beam=1]")
+        evaluation_settings([*children.evaluate, *search])
     launchers = GlobalHydra.instance().config_loader().get_group_options("hydra/launcher")
-    if cfg.launcher is not None and cfg.launcher not in launchers:
-        raise ConfigError(f"launcher={cfg.launcher}: there is none of this name here; one of: {', '.join(launchers)}")
+    if study.launcher is not None and study.launcher not in launchers:
+        raise ConfigError(
+            f"study.launcher={study.launcher}: there is none of this name here; one of: {', '.join(launchers)}"
+        )
+    of_training = [override for override in children.train if override not in children.evaluate]
+    if study.runs is not None and of_training:
+        raise ConfigError(f"study.runs=... trains nothing, so {of_training[0]} has no use; leave one of them away")
+    search_keys = (SEARCH_GROUP, *SearchSettings.model_fields, "max_src_pieces")
+    of_search = [word for word in (*children.evaluate, *chain(*searches)) if word.startswith(search_keys)]
+    if of_search and runs and all(path.is_file() for path in runs):
+        raise ConfigError(
+            f"{of_search[0]} has no use: study.runs= names no run directory, "
+            "and translations in files are taken as they are"
+        )
 
 
-def planned_runs(cfg: CompareConfig, children: ChildOverrides) -> list[PlannedRun]:
-    """A run for each experiment and seed; HydraException for a setting that training does not know."""
-    planned = []
-    for experiment in as_list(cfg.experiments):
-        for seed in as_list(cfg.seeds):
-            overrides = [f"experiment={experiment}", f"seed={seed}", f"threads={cfg.threads}", *device_override(cfg)]
-            overrides += [*children.train, *children.both]
-            config, choices = _compose_training(overrides)
-            if cfg.equal_time and config["training"]["keep_every"] is None:
-                overrides.append(f"training.keep_every={_keep_every(config['training'])}")
-                config, choices = _compose_training(overrides)
-            root = Path(cfg.root or f"outputs/{choices['data']}").expanduser()
-            run_dir = root / (f"{experiment}-seed{seed}" if seed != 1 else str(experiment))
-            planned.append(PlannedRun(str(experiment), seed, run_dir, tuple(overrides), {**config, "name": experiment}))
-    return planned
+def compared_runs(study: StudyConfig, children: ChildOverrides) -> list[ComparedRun]:
+    """A run for each experiment and seed, or those of study.runs; HydraException for a setting that training lacks."""
+    if study.runs is not None:
+        return [ComparedRun(Path(path).expanduser()) for path in as_list(study.runs)]
+    runs = []
+    for experiment in as_list(study.experiments):
+        for seed in as_list(study.seeds):
+            overrides = [f"experiment={experiment}", f"seed={seed}", *_machine(study), *children.train]
+            config, choices = _composed("train", overrides)
+            training = check(TrainConfig, config).training
+            if study.equal_time and training.keep_every is None:
+                updates = training.max_updates
+                keep_every = max(1, updates // CHECKPOINTS_KEPT) if updates else training.validate_every
+                overrides.append(f"training.keep_every={keep_every}")
+                config, choices = _composed("train", overrides)
+            root = Path(study.root or f"outputs/{choices['data']}").expanduser()
+            path = root / (f"{experiment}-seed{seed}" if seed != 1 else str(experiment))
+            runs.append(ComparedRun(path, str(experiment), seed, tuple(overrides), {**config, "name": experiment}))
+    return runs
 
 
-def slowest_first(planned: Sequence[PlannedRun], cfg: CompareConfig) -> list[PlannedRun]:
-    """The order of starting, so that no long run is left to the end."""
-    order = as_list(cfg.slowest_first)
-    return sorted(planned, key=lambda run: order.index(run.experiment) if run.experiment in order else -1)
+def _machine(study: StudyConfig) -> list[str]:
+    return [f"threads={study.threads}", *([f"device={study.device}"] if study.device else [])]
 
 
-def _compose_training(overrides: Sequence[str]) -> tuple[dict[str, Any], dict[str, str]]:
-    """The settings of a training, and the choices of groups that made them."""
-    composed = compose("train", [readable_override(override) for override in overrides], return_hydra_config=True)
-    settings = OmegaConf.masked_copy(composed, [str(key) for key in composed if key != "hydra"])
-    config: Any = OmegaConf.to_container(settings, resolve=True)
-    check(TrainConfig, config)
-    return config, dict(composed.hydra.runtime.choices)
-
-
-def _keep_every(training: dict[str, Any]) -> int:
-    updates = training["max_updates"]
-    return max(1, updates // CHECKPOINTS_KEPT) if updates else int(training["validate_every"])
-
-
-def is_trained(planned: PlannedRun) -> bool:
+def is_trained(run: ComparedRun) -> bool:
     """Finished, with the same settings, budget and data; where in doubt no: nmt.train knows what is left to do."""
-    state = str(read_status(planned.run_dir).get("state", ""))
-    if not state:
+    state = read_status(run.path).get("state", "")
+    if not state or state in UNFINISHED or run.config is None:
         return False
-    trust = [section["_target_"] for section in sections_in(planned.config)]  # the command names these classes
-    before, now = read_config(planned.run_dir, trust), portable_config(planned.config)
+    trust = [section["_target_"] for section in sections_in(run.config)]  # the command names these classes
+    before, now = read_config(run.path, trust), portable_config(run.config)
     ignored = {"keep_every": None}  # a finished training cannot keep more
-    if state in UNFINISHED or changed_settings(before, now):
+    if changed_settings(before, now) or {**before["training"], **ignored} != {**now["training"], **ignored}:
         return False
-    if {**before["training"], **ignored} != {**now["training"], **ignored}:
-        return False
-    identity = instantiate(planned.config["data"]).identity()
-    return bool(json.loads(json.dumps(identity)) == read_data_facts(planned.run_dir).get("identity"))
-
-
-def training_step(planned: PlannedRun, children: ChildOverrides) -> JobStep:
-    run_dir = f"run_dir={planned.run_dir.as_posix()}"
-    return JobStep("training", (*program_command("train"), *children.flags, *planned.overrides, run_dir))
-
-
-def sweep_commands(
-    planned: Sequence[PlannedRun], launcher: str, at_once: int, children: ChildOverrides
-) -> list[tuple[str, ...]]:
-    """The same trainings for one of Hydra's launchers: a command for each seed, which runs all its experiments."""
-    commands = []
-    for seed in dict.fromkeys(run.seed for run in planned):
-        runs = [run for run in planned if run.seed == seed]
-        suffix = f"-seed{seed}" if seed != 1 else ""
-        shared = [value for value in runs[0].overrides if not value.startswith("experiment=")]
-        experiments = ",".join(run.experiment for run in runs)
-        root = runs[0].run_dir.parent.as_posix()
-        command = [*program_command("train"), *children.flags, "-m", f"hydra/launcher={launcher}"]
-        command += [f"experiment={experiments}"]
-        command += [f"hydra.launcher.n_jobs={at_once}"] if launcher == "joblib" else []
-        commands.append((*command, *shared, f"run_dir='{root}/${{hydra:runtime.choices.experiment}}{suffix}'"))
-    return commands
+    identity = instantiate(run.config["data"]).identity()
+    return bool(json.loads(json.dumps(identity)) == read_data_facts(run.path).get("identity"))
 
 
 def is_evaluated(
-    folder: Path, test: EvaluationSet, checkpoint: Path, settings: EvaluateConfig, children: ChildOverrides
+    folder: Path, test: EvaluationSet, checkpoint: Path, settings: EvaluateConfig, trust: Collection[str]
 ) -> bool:
-    """There is an evaluation with these settings, newer than the weights (a run kept without them is as it is).
+    """The stored translations are what evaluating would make again: same text, weights, search, and alignments.
 
-    With settings of the user's own nmt.evaluate is asked: it translates again only where it must, if it can.
+    Those of a run kept without its weights are as they are, if they come from the search that is asked for.
     """
-    stored = folder / f"{test.set.name}.json"
-    weights = [checkpoint] if checkpoint.suffix == SUFFIX else list(checkpoint.glob(f"*{SUFFIX}"))
-    if weights and any(not setting.startswith(NO_EFFECT_ON_TRANSLATIONS) for setting in children.evaluate):
+    stored = read_stored(folder, test.set.name)
+    search = stored[0].get("search") if stored else None
+    asked = search_settings(settings, n_best=1).model_dump()
+    if not stored or not isinstance(search, dict) or any(asked.get(key, search[key]) != search[key] for key in search):
         return False
-    needs_alignment = test.set.alignments is not None and not (folder / f"{test.set.name}.alignment.json").exists()
-    if not stored.is_file() or (needs_alignment and checkpoint.is_dir() and weights):
-        return False
+    evaluation = stored[0]
+    if checkpoint.suffix != SUFFIX and not any(checkpoint.glob(f"*{SUFFIX}")):
+        return True
     try:
-        search = dict(read_json(stored).get("search") or {})
-    except (UserError, TypeError, ValueError):  # nmt.evaluate writes it again, or says why not
+        weights = checkpoint if checkpoint.is_file() else weights_file(checkpoint)
+        run_dir = checkpoint if checkpoint.is_dir() else checkpoint.parent.parent
+        limit = settings.max_src_pieces or read_config(run_dir, trust)["batching"]["max_pieces"]
+        references = [lines_sha256(lines) for lines in test.set.references]
+        text = {"source_sha256": lines_sha256(test.set.sources), "references_sha256": references}
+        made_from = {"weights_sha256": file_sha256(weights), "max_src_pieces": limit, "test": evaluation["test"] | text}
+    except (OSError, UserError, KeyError, TypeError):  # nmt.evaluate writes it again, or says why not
         return False
-    if any(key != "n_best" and getattr(settings, key, value) != value for key, value in search.items()):
-        return False
-    evaluated_at = stored.stat().st_mtime
-    return all(evaluated_at >= file.stat().st_mtime for file in weights)
+    gold = read_gold_alignments(test.set, settings.alignment)
+    return all(evaluation.get(key) == value for key, value in made_from.items()) and (
+        gold is None or stored_alignments(evaluation, test.set, gold, settings.alignment, folder) is not None
+    )
 
 
-def evaluation_step(
-    checkpoint: Path, cfg: CompareConfig, children: ChildOverrides, extra: Sequence[str] = ()
-) -> JobStep:
+def steps_left(run: ComparedRun, comparison: Comparison) -> tuple[JobStep, ...]:
+    """What is left to do for a run: training, evaluation, both or nothing."""
+    study, settings = comparison.study, comparison.evaluation
+    evaluate = evaluation_step(run.path, comparison, _test_files(run.config, settings) if run.config else ())
+    if run.config is not None and not is_trained(run):
+        launched = ("-m", f"hydra/launcher={study.launcher}") if study.launcher else ()
+        command = (*_program("train"), *comparison.children.flags, *launched, *run.overrides)
+        return JobStep("training", (*command, f"run_dir={run.path.as_posix()}")), evaluate
+    folder = run.path / "evaluation"
+    if not run.path.is_dir() or is_evaluated(folder, comparison.test, run.path, settings, comparison.trust):
+        return ()
+    return (evaluate,)
+
+
+def evaluation_step(checkpoint: Path, comparison: Comparison, extra: Sequence[str] = ()) -> JobStep:
     """nmt.evaluate on a run directory or a file of weights, as the command line says."""
-    run = (f"checkpoint={checkpoint.as_posix()}", f"threads={cfg.threads}", *device_override(cfg))
-    command = program_command("evaluate")
-    return JobStep("evaluating", (*command, *children.flags, *run, *UNLESS_ASKED, *children.evaluate, *extra))
+    overrides = (*_machine(comparison.study), *UNLESS_ASKED, *comparison.children.evaluate, *extra)
+    program = (*_program("evaluate"), *comparison.children.flags)
+    return JobStep("evaluating", (*program, f"checkpoint={checkpoint.as_posix()}", *overrides))
 
 
-def test_file_overrides(config: dict[str, Any], settings: EvaluateConfig) -> tuple[str, ...]:
+def _test_files(config: dict[str, Any], settings: EvaluateConfig) -> tuple[str, ...]:
     """Test files outside the current folder by name: a run keeps only the last part of an absolute path."""
     source, references = config["data"].get("test_src"), config["data"].get("test_tgt")
     if not source or not references or not Path(source).expanduser().is_absolute():
         return ()
     if settings.test.src or settings.evaluate.test or (config.get("evaluate") or {}).get("test"):
         return ()
-    paths = [references] if isinstance(references, str) else references
-    quoted = [readable_override(f"references={path}").split("=", 1)[1] for path in paths]
+    quoted = [readable_override(f"references={path}").split("=", 1)[1] for path in as_list(references)]
     return (f"test.src={source}", f"test.ref=[{','.join(quoted)}]", "test.name=test")
 
 
-def run_info(
-    planned: Sequence[PlannedRun], paths: Sequence[Path], trust: Collection[str], data_dir: Path
-) -> RunInfo | None:
+def run_info(runs: Sequence[ComparedRun], trust: Collection[str], data_dir: Path) -> RunInfo | None:
     """Of the first run; one that is yet to be trained as well."""
-    if planned:
-        return RunInfo(planned[0].run_dir, planned[0].config, partial(instantiate, planned[0].config["data"]))
-    runs = []
-    for path in paths:  # all are checked before anything in them is read
+    if runs[0].config is not None:
+        return RunInfo(runs[0].path, runs[0].config, partial(instantiate, runs[0].config["data"]))
+    known = []
+    for path in dict.fromkeys(run.path for run in runs):  # all are checked before anything in them is read
         if path.is_dir():
             require_self_contained(path)
         folder = path if path.is_dir() else path.parent.parent
         if path.exists() and (folder / "config.yaml").is_file():
             config = read_config(folder, trust)
-            runs.append(RunInfo(folder, config, partial(stored_corpus, folder, config, data_dir)))
-    return runs[0] if runs else None
+            known.append(RunInfo(folder, config, partial(stored_corpus, folder, config, data_dir)))
+    return known[0] if known else None
 
 
 def evaluation_set(settings: EvaluateConfig, info: RunInfo | None) -> EvaluationSet:
@@ -246,10 +317,12 @@ def evaluation_set(settings: EvaluateConfig, info: RunInfo | None) -> Evaluation
             say(f"note: compared on {first.set.name} alone, not on {names}; evaluate.pool=true makes one set of them")
         return first if settings.target_language is None else first._replace(target_language=settings.target_language)
     if not selection.src or not selection.ref:
-        raise ConfigError("translations in text files need the text: test.src=FILE test.ref=FILE (or [A,B])")
+        raise ConfigError(
+            "translations in text files need the text: evaluate.test.src=FILE evaluate.test.ref=FILE (or [A,B])"
+        )
     texts = read_test_set(selection.name, selection.src, selection.ref)
     return EvaluationSet(texts, "files", "", settings.target_language or "")
 
 
-def program_command(name: str) -> tuple[str, ...]:
+def _program(name: str) -> tuple[str, ...]:
     return (sys.executable, "-m", f"nmt.{name}")

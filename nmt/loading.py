@@ -69,14 +69,7 @@ def load_run(path: str | Path, trust: Collection[str] = ()) -> Run:
         raise UserError(
             f"there is no checkpoint at {path}; train one, for example: {command_of('train')} experiment=bahdanau"
         )
-    candidates = [path] if path.is_file() else [path / checkpoints.BEST, path / checkpoints.LAST]
-    weights = next((file for file in candidates if file.exists()), None)
-    if weights is None:
-        if not (path / CONFIG).exists():
-            raise UserError(f"{path} is not a run directory: it has no {CONFIG}")
-        if read_status(path).get("state", "") not in ("", *UNFINISHED):
-            raise UserError(f"{path} is kept without its weights, so only the evaluations in it can be used")
-        raise UserError(f"{path} has no weights yet; the training has not reached its first checkpoint")
+    weights = path if path.is_file() else weights_file(path)
     folder = weights.parent if (weights.parent / CONFIG).exists() else weights.parent.parent
     config = read_config(folder, trust)
     source, target = load_tokenizers(folder)
@@ -86,6 +79,20 @@ def load_run(path: str | Path, trust: Collection[str] = ()) -> Run:
     checkpoints.load_weights(weights, model)
     name, updates = printable(str(config.get("name") or folder.name)), checkpoints.update_of(weights) or 0
     return Run(folder, name, int(config["seed"]), config, model.eval(), source, target, updates, weights)
+
+
+def weights_file(folder: Path) -> Path:
+    """The weights in a run directory that are used: the best in validation, else the last. UserError if none."""
+    from nmt.training import checkpoints
+
+    for name in (checkpoints.BEST, checkpoints.LAST):
+        if (folder / name).exists():
+            return folder / name
+    if not (folder / CONFIG).exists():
+        raise UserError(f"{folder} is not a run directory: it has no {CONFIG}")
+    if read_status(folder).get("state", "") not in ("", *UNFINISHED):
+        raise UserError(f"{folder} is kept without its weights, so only the evaluations in it can be used")
+    raise UserError(f"{folder} has no weights yet; the training has not reached its first checkpoint")
 
 
 def load(path: str | Path, device: str = "auto", trust: Collection[str] = ()) -> "Translator":

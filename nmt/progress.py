@@ -16,9 +16,10 @@ def say(message: str) -> None:
 
 
 def format_duration(seconds: float) -> str:
-    """3661.2 -> 1:01:01"""
-    whole = max(0, round(seconds))
-    return f"{whole // 3600}:{whole % 3600 // 60:02}:{whole % 60:02}"
+    """5.4 -> 0:05, 3661.2 -> 1:01:01"""
+    minutes, rest = divmod(max(0, round(seconds)), 60)
+    hours, minutes = divmod(minutes, 60)
+    return f"{hours}:{minutes:02}:{rest:02}" if hours else f"{minutes}:{rest:02}"
 
 
 @contextmanager

@@ -11,7 +11,8 @@ import inspect
 import typing
 from collections.abc import Callable, Iterator, Mapping
 from copy import copy
-from functools import cache
+from functools import cache, reduce
+from operator import getitem
 from pathlib import Path
 from typing import Annotated, Any, ClassVar, NamedTuple, Self
 
@@ -155,7 +156,7 @@ def _shipped_values(sections: tuple[tuple[str, str], ...]) -> dict[str, Any]:
     values: dict[str, Any] = {}
     for file, section in sections:
         loaded = yaml.safe_load((conf_dir() / file).read_text(encoding="utf-8"))
-        for key, value in (loaded[section] if section else loaded).items():
+        for key, value in reduce(getitem, section.split(".") if section else [], loaded).items():
             values[key] = loaded.get(value[2:-1]) if str(value).startswith("${") else value  # batching.seed: ${seed}
     return values
 

@@ -123,7 +123,7 @@ class BootstrapSettings(Settings):
 
 
 class MeasuredSettings(SearchSettings, LoadingSettings):
-    """What nmt.compare hands to the evaluations that it starts."""
+    """What nmt.compare takes as evaluate.KEY, for the evaluations that it starts."""
 
     test: TestSettings = setting("files to be measured on")
     evaluate: SelectionSettings = setting("test sets by name")
@@ -157,7 +157,7 @@ class EvaluateConfig(MeasuredSettings, DeviceSettings):
 
 
 class ResamplingSettings(BootstrapSettings):
-    shipped = (("compare.yaml", "bootstrap"),)
+    shipped = (("compare.yaml", "study.bootstrap"),)
     trials: Annotated[int, Field(ge=1, le=1_000_000)] = setting("of approximate randomisation")
 
 
@@ -170,10 +170,10 @@ class HeadlineSettings(Settings):
         for name, ends in (("short", self.short), ("long", self.long)):
             if len(ends) != 2 or ends[0] is None or ends[0] < 1 or (ends[1] is not None and ends[1] < ends[0]):
                 raise ValueError(
-                    f"headline.{name}={shown(ends)}: give [FIRST,LAST] in words, FIRST from 1, LAST not below it"
+                    f"study.headline.{name}={shown(ends)}: give [FIRST,LAST] in words, FIRST from 1, LAST not below it"
                 )
         if self.short[1] is None or self.short[1] >= (self.long[0] or 0):
-            raise ValueError(f"headline: short {shown(self.short)} must end before long {shown(self.long)} begins")
+            raise ValueError(f"study.headline: short {shown(self.short)} must end before long {shown(self.long)}")
         return self
 
 
@@ -183,16 +183,14 @@ class ReportSettings(Settings):
     explorer: Annotated[int, Field(ge=0, le=100_000)] = setting("sentences in the attention explorer")
 
 
-class CompareConfig(Settings):
-    """python -m nmt.compare"""
-
+class StudyConfig(Settings):
     experiments: Texts = setting("systems to compare: [rnn,bahdanau]")
     seeds: Seed | list[Seed] = setting("seeds of each system: [1,2,3]")
     runs: Texts | None = setting("instead: run directories, evaluation JSONs, or files of translations", path=True)
     names: Texts | None = setting("of the text files, in their order; null: their stems")
     root: str | None = setting("where the runs are or go; null: outputs/<data>", path=True)
     output: str | None = setting("where the comparison goes; null: comparison, beside the runs", path=True)
-    launcher: str | None = setting("Hydra launcher of the trainings: joblib, submitit_slurm, ...")
+    launcher: str | None = setting("Hydra launcher of each training: submitit_slurm, joblib, ...; study.jobs at a time")
     jobs: Threads | None = setting("runs at a time; null: two, or one where there is one processor")
     threads: Threads = setting("CPU threads of each run")
     device: Device | None = setting("null: as nmt.train and nmt.evaluate choose")
@@ -206,6 +204,16 @@ class CompareConfig(Settings):
     searches: Texts = setting('rows for other searches: [beam=1,"beam=10 length_penalty=0"]')
     equal_time: bool = setting("rows for the weights of each system at the CPU time of the cheapest one")
     report: ReportSettings = setting("what the report holds")
+
+
+class CompareConfig(Settings):
+    """python -m nmt.compare. It also takes what nmt.train takes, and under evaluate. the settings of nmt.evaluate."""
+
+    study: StudyConfig = setting("the comparison itself")
+
+
+# of nmt.train: what a comparison has in their place
+REPLACED_KEYS = {"experiment": "study.experiments", "seed": "study.seeds", "run_dir": "study.root"}
 
 
 class AttentionSuite(Component):

@@ -168,7 +168,7 @@ class TrainingRun:
         facts: dict[str, Any] = {
             "parameters": loading.count_parameters(state.model),
             "budget": {key: self.config["training"][key] for key in ("max_updates", "max_epochs", "max_minutes")},
-            "record": provenance(),
+            "provenance": provenance(),
         }
         status = run.read_status(run_dir)
         if isinstance(earlier := status.get("extended"), list):

@@ -45,7 +45,10 @@ DROPPED = {
     "*/metrics.jsonl/*_per_second": "speed",
     "beam/*evaluated/*/seconds": "time",
     "prepared/*/manifest.json/*": "the settings, in their names",
-    "*/record/*": "command, commit, date, machine and versions are of the run, not of the program",
+    **dict.fromkeys(
+        ("*/record/*", "*/provenance/*"),
+        "command, commit, date, machine and versions are of the run, not of the program",
+    ),
 }
 # Settings below (KEY or KEY=VALUE) with another name in those commits that have a certain file: the name and the file.
 RENAMED: dict[str, tuple[str, str]] = {"size=base": ("size=d192", "conf/size/d192.yaml")}
@@ -235,7 +238,7 @@ def comparison(checkout: Checkout) -> Results:
         texts = ",".join(f"{stem}.hyp.{name}.en.gz" for name in WMT21)
         test = f"test.src={stem}.src.de.gz test.ref=[{stem}.ref.A.en.gz,{stem}.ref.B.en.gz] test.name=wmt21"
         few = "ter=false pairs=all bootstrap.resamples=200 bootstrap.trials=200"
-        yield "wmt21", checkout.outcome("wmt21", "nmt.compare", f"runs=[{texts}] {test} {few} output={{0}}")
+        yield "wmt21", checkout.outcome("wmt21", "nmt.compare", spelled_for(checkout, f"runs=[{texts}] {test} {few}"))
     reference = checkout.out / "reference"
     shutil.copytree(checkout.code / "outputs" / "reference", reference)
     checkout.run("nmt.prepare", "data=grammar", f"data_dir={checkout.out}/data", "workers=1")
@@ -247,20 +250,37 @@ def comparison(checkout: Checkout) -> Results:
     for file in sorted(reference.rglob("comparison.json")):
         name = file.parent.relative_to(reference).as_posix()
         if DATA or name == "grammar":
-            yield name, checkout.outcome(name, "nmt.compare", f"{recorded(file)} output={{0}}")
+            yield name, checkout.outcome(name, "nmt.compare", spelled_for(checkout, recorded(file)))
 
 
 def recorded(file: Path) -> str:
     """The settings of the command that made a comparison.json, for the runs that are kept beside it."""
     folder = next(one for one in (file.parent, file.parent.parent) if any(one.glob("*/config.yaml")))
     runs = [config.parent.as_posix() for config in sorted(folder.glob("*/config.yaml"))]
-    command = json.loads(file.read_text(encoding="utf-8"))["record"]["command"].replace("$NMT_DATA", DATA)
-    settings = dict(one.split("=", 1) for one in shlex.split(command)[3:])  # after python -m nmt.compare
+    report = json.loads(file.read_text(encoding="utf-8"))
+    command = (report.get("provenance") or report["record"])["command"].replace("$NMT_DATA", DATA)
+    typed = [re.sub(r"^(study|evaluate)[.](?!test=|pool=)", "", one) for one in shlex.split(command)[3:]]
+    settings = dict(one.split("=", 1) for one in typed)  # after python -m nmt.compare
     if "runs" in settings:  # each a run, or run/evaluation/name.json
         paths = [path.split("/") for path in settings["runs"].strip("[]").split(",")]
         runs = ["/".join([str(folder), *path[-3 if path[-1].endswith(".json") else -1 :]]) for path in paths]
     settings["runs"] = f"[{','.join(runs)}]"
     return " ".join(f"{key}={value}" for key, value in settings.items() if key not in ("seeds", "output"))
+
+
+def spelled_for(checkout: Checkout, settings: str) -> str:
+    """Settings of nmt.compare without their prefixes, and an output, as the checkout spells them."""
+    spelled = (checkout.code / "conf" / "compare.yaml").read_text(encoding="utf-8")
+    own = re.search(r"(?ms)^study:\n(.*?)^\S", spelled)
+    keys = re.findall(r"(?m)^  (\w+):", own[1]) if own else []
+    words = [*settings.split(" "), "output={0}"]
+    if not keys:
+        return " ".join(words)
+    of_study = [re.split(r"[.=]", word)[0] in keys for word in words]
+    return " ".join(
+        word if word.startswith("evaluate.") else f"{'study' if is_own else 'evaluate'}.{word}"
+        for word, is_own in zip(words, of_study, strict=True)
+    )
 
 
 PARTS = {part.__name__: part for part in (updates, beam, prepared, grammar, comparison)}

@@ -22,7 +22,7 @@ def main(arguments: list[str]) -> int:
         prog="quickstart.py",
         allow_abbrev=False,
         description=PLAN,
-        epilog="Anything else is handed to `python -m nmt.compare`, for example seed=2.",
+        epilog="Anything else is handed to `python -m nmt.compare`, for example study.seeds=2.",
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("--install-only", action="store_true", help="stop after step 1")

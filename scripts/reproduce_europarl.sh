@@ -29,17 +29,18 @@ for system in "${systems[@]}"; do
 done
 listed="[$(IFS=,; echo "${kept[*]}")]"
 reference=outputs/reference/europarl-en-fr
-python -m nmt.compare "runs=$listed" "output=$reference" report.text=none draw_attention=false searches=beam=1
+python -m nmt.compare "study.runs=$listed" "study.output=$reference" study.report.text=none study.draw_attention=false study.searches=beam=1
 sources=() references=()
 for year in 2009 2010 2011 2013 2014-fren; do
     sources+=("$news$year.en.gz")
     references+=("$news$year.fr.gz")
 done
-python -m nmt.compare "runs=$listed" "output=$reference/newstest" report.text=none draw_attention=false equal_time=false beam=1 \
-    "test.src=[$(IFS=,; echo "${sources[*]}")]" "test.ref=[$(IFS=,; echo "${references[*]}")]" test.name=newstest2009-2014
+python -m nmt.compare "study.runs=$listed" "study.output=$reference/newstest" study.report.text=none study.draw_attention=false study.equal_time=false \
+    evaluate.beam=1 \
+    "evaluate.test.src=[$(IFS=,; echo "${sources[*]}")]" "evaluate.test.ref=[$(IFS=,; echo "${references[*]}")]" evaluate.test.name=newstest2009-2014
 gold="$NMT_DATA/align-hansards-enfr/test" # attention against the alignments of people
-python -m nmt.compare "runs=$listed" "output=$reference/hansards" report.text=none draw_attention=false equal_time=false \
-    "test.src=$gold.en.gz" "test.ref=$gold.fr.gz" test.name=hansards "alignment.gold=$gold.en-fr.gold.gz" alignment.base=1
+python -m nmt.compare "study.runs=$listed" "study.output=$reference/hansards" study.report.text=none study.draw_attention=false study.equal_time=false \
+    "evaluate.test.src=$gold.en.gz" "evaluate.test.ref=$gold.fr.gz" evaluate.test.name=hansards "evaluate.alignment.gold=$gold.en-fr.gold.gz" evaluate.alignment.base=1
 python scripts/reference.py "${kept[@]}" "$reference"
 rm -rf "$reference"/logs "$reference"/{newstest,hansards}/logs
 python scripts/readme.py

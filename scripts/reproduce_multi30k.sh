@@ -22,6 +22,6 @@ for row in initial_state rnn bahdanau luong transformer; do
         "test.src=$data/test_2016_flickr.de.gz" "test.ref=$data/test_2016_flickr.en.gz"
     names+=("$runs/$row/evaluation/test_2016_flickr.json")
 done
-python -m nmt.compare "runs=[$(IFS=,; echo "${names[*]}")]" output=outputs/reference/multi30k report.text=none equal_time=false
+python -m nmt.compare "study.runs=[$(IFS=,; echo "${names[*]}")]" study.output=outputs/reference/multi30k study.report.text=none study.equal_time=false
 python scripts/reference.py "$runs"/{initial_state,rnn,bahdanau,luong,transformer} outputs/reference/multi30k
 python scripts/readme.py

@@ -27,7 +27,10 @@ A setting that several programs share is described once. The defaults are those 
 and `size=` preset some of them. `null` means that there is none. A class of your own has the settings of its
 constructor. `python -m scripts.settings_reference` writes this page.
 """
-HANDED_ON = "It also takes the settings of `nmt train` and `nmt evaluate`, for each one that it starts."
+HANDED_ON = (
+    "It also takes the settings of `nmt train` as they are, for every training, and those of `nmt evaluate` as "
+    "`evaluate.KEY`, for every evaluation that it starts."
+)
 BRIEF = {
     r"a whole number": "integer",
     r"a number": "number",

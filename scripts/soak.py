@@ -44,9 +44,9 @@ from omegaconf.errors import OmegaConfBaseException
 
 from nmt.cli import Composed, composed, error_line, readable_override
 from nmt.errors import UserError
+from nmt.experiments import split_arguments
 from nmt.schema import Settings, conf_dir, declared_settings, section_for, sections_of, shown
 from nmt.settings import PROGRAMS
-from nmt.study.arguments import split_arguments
 from nmt.training_settings import kind_of_part
 from scripts.soak_configurations import CONFIGURATIONS, TEMPLATE, write_text_files
 

@@ -54,7 +54,10 @@ SUITES = (
 )
 CHECKPOINT = "checkpoint=runs/bahdanau device=cpu threads=1 bootstrap.resamples=40 output=scores"
 TRANSLATE = "input=3.en output=new.fr device=cpu threads=1 alignment_out=new.align attention_out=new.jsonl"
-COMPARE = "bootstrap.resamples=40 bootstrap.trials=40 jobs=1 output=new headline.short=[1,3] headline.long=[4,null]"
+COMPARE = (
+    "study.bootstrap.resamples=40 study.bootstrap.trials=40 study.jobs=1 study.output=new study.headline.short=[1,3] "
+    "study.headline.long=[4,null]"
+)
 CONFIGURATIONS = {  # of each program: what it is given beside the setting under attack
     "train": TRAININGS,
     "benchmark": [f"{one} {SUITES[0]}".replace("run_dir=new", "") for one in TRAININGS] + [f"{COPY} {SUITES[1]}"],
@@ -66,8 +69,8 @@ CONFIGURATIONS = {  # of each program: what it is given beside the setting under
         "hypotheses=3.fr references=3.fr source=3.en bootstrap.resamples=40 output=scores",
     ],
     "compare": [
-        f"experiments=[bahdanau,transformer] root=runs {COPY} {TINY} {COMPARE} evaluate.test=null",
-        f"runs=[3.fr,4.fr] test.src=3.en test.ref=3.fr {COMPARE}",
+        f"study.experiments=[bahdanau,transformer] study.root=runs {COPY} {TINY} {COMPARE} evaluate.test=null",
+        f"study.runs=[3.fr,4.fr] evaluate.test.src=3.en evaluate.test.ref=3.fr {COMPARE}",
     ],
 }
 TEMPLATE = [  # what stands in the folder in which a program runs

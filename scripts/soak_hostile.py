@@ -39,16 +39,16 @@ TRAIN = (
 )
 SCORES = "device=cpu threads=1 bootstrap.resamples=40 ter=false"
 COMPARE = (
-    "jobs=1 output=out/comparison bootstrap.resamples=40 bootstrap.trials=40 headline.short=[1,3] "
-    "headline.long=[4,null] device=cpu threads=1"
+    "study.jobs=1 study.output=out/comparison study.bootstrap.resamples=40 study.bootstrap.trials=40 "
+    "study.headline.short=[1,3] study.headline.long=[4,null] study.device=cpu study.threads=1"
 )
 PROGRAMS = {  # RUN stands for the stranger's directory
     "translate": "translate checkpoint=RUN input=3.en output=out/new.fr device=cpu threads=1",
     "translate kept": "translate checkpoint=RUN/kept/update-0000002.safetensors input=3.en output=out/new.fr",
     "evaluate": f"evaluate checkpoint=RUN {SCORES}",
     "evaluate files": f"evaluate checkpoint=RUN test.src=3.en test.ref=3.fr {SCORES} output=out/scores",
-    "compare": f"compare runs=[good,RUN] {COMPARE} report.text=none draw_attention=false",
-    "compare, pictures": f"compare runs=[RUN,good] {COMPARE} sentence=5",
+    "compare": f"compare study.runs=[good,RUN] {COMPARE} study.report.text=none study.draw_attention=false",
+    "compare, pictures": f"compare study.runs=[RUN,good] {COMPARE} study.sentence=5",
     "resume": f"train {TRAIN} training.max_updates=6 run_dir=RUN",
     "init_from": f"train {TRAIN} training.max_updates=2 run_dir=out/new init_from=RUN",
     "nmt.load": "load RUN",
@@ -327,7 +327,9 @@ def run_here(command: Sequence[str], work: Path, out: Path, err: Path, as_comman
 
 
 def run_main(name: str) -> int:
-    if "report.text=none" in sys.argv:  # drawing, and starting Python, take seconds; the comparison with pictures does
+    if (
+        "study.report.text=none" in sys.argv
+    ):  # drawing, and starting Python, take seconds; the comparison with pictures does
         figures, jobs = importlib.import_module("nmt.study.figures"), importlib.import_module("nmt.study.jobs")
         figures.save_chart = lambda chart, path: path.touch()  # type: ignore[attr-defined]
         jobs._spawn = lambda command, log, environment: Forked(command, log.fileno())  # type: ignore[attr-defined]

@@ -35,7 +35,7 @@ SETTINGS = (
     "training.average_last=2 training.bleu_sentences=5 batching.tokens=200"
 ).split()
 RANDOM_KILLS, VALIDATION_KILLS = 100, 6
-TIMES = ("seconds", "cpu_seconds", "train/tokens_per_second", "record")
+TIMES = ("seconds", "cpu_seconds", "train/tokens_per_second", "provenance")
 
 
 def train(system: str, run_dir: str, watch: Watch | None = None, seconds: float = 60.0) -> int:

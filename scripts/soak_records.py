@@ -32,7 +32,7 @@ EVALUATION, STATUS, DATA, METRICS = "evaluation/test.json", "status.json", "data
 ALIGNMENT = "evaluation/test.alignment.json"
 KEYS = {
     EVALUATION: "system run seed updates parameters search capped warnings test split seconds hypotheses_sha256",
-    STATUS: "state updates target_pieces seconds cpu_seconds extended parameters budget record",
+    STATUS: "state updates target_pieces seconds cpu_seconds extended parameters budget provenance",
     DATA: "longest_source prepared identity train source_language target_language corpus name test",
 }
 WRONG: tuple[Any, ...] = ("x", [1], {"a": 1}, None, -1, 10**400)

@@ -31,7 +31,7 @@ def test_the_speed_of_a_training_is_measured(text: Path, run_program: RunProgram
     written = (text / "out.json").read_text()
     numbers = json.loads(written)
     assert (numbers["suite"], numbers["experiment"], numbers["data"]) == ("training", "transformer", "text")
-    assert "nmt.benchmark" in numbers["record"]["command"]
+    assert "nmt.benchmark" in numbers["provenance"]["command"]
     assert str(text) not in written
     assert (text / "out.md").read_text().startswith(done.stdout)
     (row,) = numbers["rows"]

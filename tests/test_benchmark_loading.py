@@ -77,7 +77,7 @@ def test_a_table_goes_to_stdout_and_the_numbers_with_their_provenance_to_a_file(
     numbers = json.loads(written)
     assert (numbers["suite"], numbers["experiment"], numbers["data"]) == ("loading", "transformer", "text")
     assert [row["tokens"] for row in numbers["rows"]] == [400, 900]
-    assert "scripts.benchmark_loading" in numbers["record"]["command"]
+    assert "scripts.benchmark_loading" in numbers["provenance"]["command"]
     assert str(text) not in written
 
 

@@ -168,8 +168,10 @@ COMPLETED = [
     ("nmt train seed=1 training.monitor=", {"bleu", "nll"}),
     ("nmt evaluate force=", {"true", "false"}),
     ("nmt evaluate search=g", {"greedy"}),
-    ("nmt compare experiments=[rnn,lu", {"[rnn,luong"}),
-    ("nmt compare ev", {"evaluate.test=", "evaluate.pool=", "evaluate.valid="}),
+    ("nmt compare study.experiments=[rnn,lu", {"[rnn,luong"}),
+    ("nmt compare evaluate.tes", {"evaluate.test=", "evaluate.test.src=", "evaluate.test.ref=", "evaluate.test.name="}),
+    ("nmt compare evaluate.p", {"evaluate.pool="}),
+    ("nmt compare evaluate.v", {"evaluate.valid="}),
     ("nmt benchmark suite=", {"attention", "training"}),
     ("nmt prepare data.source=", set()),
     ("nmt translate checkpoint=run-", {"run-a b", "run-c"}),
@@ -217,7 +219,7 @@ def test_tab_in_a_bash_at_a_terminal(files: Path) -> None:
     [
         ("nmt tran\tcheckp\trun-c\t", "nmt translate checkpoint=run-c/"),
         ("nmt train -m exper\trnn,ba\tdata=te\t", "nmt train -m experiment=rnn,bahdanau data=text "),
-        ("nmt compare seeds=1,2 training.moni\tnl\t", "nmt compare seeds=1,2 training.monitor=nll "),
+        ("nmt compare study.seeds=1,2 training.moni\tnl\t", "nmt compare study.seeds=1,2 training.monitor=nll "),
     ],
 )
 def test_tab_in_a_zsh_at_a_terminal(files: Path, keys: str, line: str) -> None:

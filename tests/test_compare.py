@@ -2,10 +2,12 @@
 
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
 import time
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -13,12 +15,14 @@ from hydra import compose, initialize_config_dir
 from omegaconf import OmegaConf
 
 from nmt.cli import Composed
-from nmt.compare import compare
+from nmt.compare import compare, only_comparison_in
+from nmt.data.test_sets import EvaluationSet
 from nmt.errors import ConfigError
+from nmt.experiments import ChildOverrides, evaluation_settings, is_evaluated, split_arguments
+from nmt.files import file_sha256
 from nmt.schema import check, conf_dir
 from nmt.settings import CompareConfig
-from nmt.study.arguments import ChildOverrides, split_arguments
-from tests.study.fakes import FAULTS, translations, write_files, write_run
+from tests.study.fakes import FAULTS, invented_test, translations, write_files, write_run
 
 EXPERIMENTS = ("rnn", "bahdanau", "luong", "transformer")
 
@@ -28,28 +32,48 @@ def composed_comparison(overrides: list[str]) -> Composed:
     return Composed(check(CompareConfig, values), values, choices={}, swept=())
 
 
-def test_settings_that_compare_lacks_go_to_training_as_they_are():
-    typed = ["data=text", "data.train_src=a b.en", "size=d192", "+x.y=1", "~tracker", "seeds=[1,2]", "jobs=3"]
+def test_settings_without_a_prefix_go_to_training_as_they_are():
+    typed = [
+        "data=text",
+        "data.train_src=a b.en",
+        "size=d192",
+        "+x.y=1",
+        "~tracker",
+        "study.seeds=[1,2]",
+        "study.jobs=3",
+    ]
     mine, handed = split_arguments(typed)
-    assert mine == ["seeds=[1,2]", "jobs=3"]
+    assert mine == ["study.seeds=[1,2]", "study.jobs=3"]
     assert handed == ChildOverrides(("data=text", "data.train_src=a b.en", "size=d192", "+x.y=1", "~tracker"))
 
 
-@pytest.mark.parametrize("typed", ["beam=1", "test.name=mine", "evaluate.test=[wmt13,wmt14/full]", "alignment.shift=1"])
-def test_settings_of_the_evaluation_go_there(typed):
-    mine, handed = split_arguments([typed])
-    assert (mine, handed.train, handed.evaluate) == ([], (), (typed,))
+@pytest.mark.parametrize(
+    "key",
+    ["beam=1", "search=greedy", "test.name=mine", "test.src=a b.en", "alignment.shift=1", "max_src_pieces=9", "x=1"],
+)
+def test_settings_of_the_evaluation_go_there_without_the_prefix(key):
+    mine, handed = split_arguments([f"evaluate.{key}"])
+    assert (mine, handed.train, handed.evaluate) == ([], (), (key,))
 
 
 def test_parts_of_its_own_settings_stay():
-    typed = ["report.text=none", "headline.long=[30,null]", "bootstrap.trials=99", "pairs=all"]
+    typed = ["study.report.text=none", "study.headline.long=[30,null]", "study.bootstrap.trials=99", "study.pairs=all"]
     assert split_arguments(typed) == (typed, ChildOverrides())
 
 
-def test_test_sets_by_name_are_for_training_too():
-    _, handed = split_arguments(["evaluate.test=wmt14/full", "beam=1", "test.name=x", "size=d192"])
-    assert handed.both == ("evaluate.test=wmt14/full",)
-    assert handed.train == ("size=d192",)
+@pytest.mark.parametrize("typed", ["evaluate.test=wmt14/full", "data_dir=d", "trust=mine"])
+def test_what_training_and_evaluation_both_have_goes_to_both(typed):
+    _, handed = split_arguments([typed, "evaluate.beam=1", "evaluate.test.name=x", "size=d192"])
+    assert handed.train == (typed, "size=d192")
+    assert handed.evaluate == (typed, "beam=1", "test.name=x")
+
+
+@pytest.mark.parametrize(
+    ("typed", "train"), [("evaluate.pool=true", ()), ("evaluate.valid=wmt13", ("evaluate.valid=wmt13",))]
+)
+def test_of_the_test_sets_by_name_each_program_gets_what_it_has(typed, train):
+    _, handed = split_arguments([typed])
+    assert (handed.train, handed.evaluate) == (train, () if train else (typed,))
 
 
 def test_a_folder_of_configs_goes_to_both():
@@ -71,13 +95,33 @@ def test_a_folder_of_configs_goes_to_both():
     ],
 )
 def test_lists_need_neither_brackets_nor_quotes(typed, read):
-    assert split_arguments([typed])[0] == [read]
+    assert split_arguments([f"study.{typed}"])[0] == [f"study.{read}"]
 
 
-@pytest.mark.parametrize("typed", ["seed=2", "experiment=rnn", "run_dir=x"])
-def test_what_compare_sets_itself_is_refused_with_its_own_word(typed):
-    with pytest.raises(ConfigError, match="here it is"):
+@pytest.mark.parametrize(
+    ("typed", "instead"),
+    [
+        ("seed=2", "study.seeds=2"),
+        ("experiment=rnn", "study.experiments=rnn"),
+        ("run_dir=x", "study.root=x"),
+        ("seeds=[1,2]", "study.seeds=[1,2]"),
+        ("report.text=none", "study.report.text=none"),
+        ("threads=2", "study.threads=2"),
+        ("beam=1", "evaluate.beam=1"),
+        ("search=greedy", "evaluate.search=greedy"),
+        ("test.src=a.en", "evaluate.test.src=a.en"),
+        ("evaluate.output=x", "study.output=x"),
+        ("evaluate.bootstrap.seed=1", "study.bootstrap.seed=1"),
+    ],
+)
+def test_a_setting_under_another_name_is_refused_with_its_own(typed, instead):
+    with pytest.raises(ConfigError, match=f"say {re.escape(instead)}$"):
         split_arguments([typed])
+
+
+def test_what_a_comparison_evaluates_is_not_set_by_hand():
+    with pytest.raises(ConfigError, match=r"a comparison sets it itself$"):
+        split_arguments(["evaluate.checkpoint=run"])
 
 
 def test_importing_compare_costs_neither_torch_nor_altair(tmp_path):
@@ -91,14 +135,14 @@ def runs(tmp_path):
     write_files(tmp_path)
     for system in FAULTS:
         write_run(tmp_path / "runs", system)
-    return "runs=" + ",".join(f"runs/{system}" for system in FAULTS)
+    return "study.runs=" + ",".join(f"runs/{system}" for system in FAULTS)
 
 
-FEW = ("bootstrap.resamples=199", "bootstrap.trials=199")
+FEW = ("study.bootstrap.resamples=199", "study.bootstrap.trials=199")
 
 
 def test_existing_runs_become_tables_figures_and_a_page(tmp_path, run_program, runs):
-    done = run_program("compare", runs, "output=side by side", *FEW)
+    done = run_program("compare", runs, "study.output=side by side", *FEW)
     assert done.returncode == 0, done.stderr
     assert done.stdout.startswith("* bahdanau leads rnn by ")
     assert done.stdout.rstrip().split("\n")[-1] == "figure: side by side/bleu_by_length.png"
@@ -116,8 +160,8 @@ STEMS = ("bleu_by_length", "bleu_by_length_deciles", "learning_curves")
 
 
 def test_nothing_named_is_not_everything():
-    with pytest.raises(ConfigError, match="runs= is empty"):
-        split_arguments(["runs=", "test.src=t.en"])
+    with pytest.raises(ConfigError, match=r"study\.runs= is empty"):
+        split_arguments(["study.runs=", "evaluate.test.src=t.en"])
 
 
 @pytest.mark.slow
@@ -129,7 +173,7 @@ def test_a_run_without_weights_keeps_the_row_of_its_search(runs, tmp_path, run_p
     greedy = json.loads((kept / "test.json").read_text())
     greedy["search"]["beam"] = 1
     (kept / "beam=1" / "test.json").write_text(json.dumps(greedy))
-    done = run_program("compare", "runs=runs/rnn", "searches=beam=1", "output=out", *FEW)
+    done = run_program("compare", "study.runs=runs/rnn", "study.searches=beam=1", "study.output=out", *FEW)
     assert done.returncode == 0, done.stderr
     assert "rnn, beam=1" in done.stdout
 
@@ -139,15 +183,15 @@ def test_a_run_without_weights_keeps_the_row_of_its_search(runs, tmp_path, run_p
 def test_any_file_name_may_stand_in_a_report_and_any_terminal_shows_it(tmp_path, run_program, runs, monkeypatch, name):
     (tmp_path / name).write_text("".join(f"{line}\n" for line in translations("luong")))
     monkeypatch.setenv("PYTHONIOENCODING", "ascii")
-    done = run_program("compare", f"runs=[runs/rnn,'{name}']", "output=out", *FEW)
+    done = run_program("compare", f"study.runs=[runs/rnn,'{name}']", "study.output=out", *FEW)
     assert done.returncode == 0, done.stderr
     assert (tmp_path / "out" / "comparison.html").exists()
 
 
-@pytest.mark.parametrize("useless", ["beam=1", "searches=[beam=1]"])
+@pytest.mark.parametrize("useless", ["evaluate.beam=1", "study.searches=[beam=1]"])
 def test_a_search_has_no_use_where_nothing_can_be_translated_again(runs, tmp_path, monkeypatch, useless):
     monkeypatch.chdir(tmp_path)
-    mine, handed = split_arguments(["runs=runs/rnn/evaluation/test.json,t.de", useless])
+    mine, handed = split_arguments(["study.runs=runs/rnn/evaluation/test.json,t.de", useless])
     with (
         initialize_config_dir(str(conf_dir()), version_base="1.3"),
         pytest.raises(ConfigError, match="beam=1 has no use"),
@@ -160,8 +204,8 @@ def test_evaluations_and_texts_of_other_programs_are_compared_together(tmp_path,
     for name in ("A", "B"):  # the same under two names
         (tmp_path / f"{name}.hyp").write_text("".join(f"{line}\n" for line in translations("luong")))
     files = "runs/rnn/evaluation/test.json,runs/luong,A.hyp,B.hyp"
-    done = run_program("compare", f"runs={files}", "output=out", "pairs=all", "test.src=t.en", "test.ref=t.de",
-                       "test.name=test", *FEW)  # fmt: skip
+    test = ("evaluate.test.src=t.en", "evaluate.test.ref=t.de", "evaluate.test.name=test")
+    done = run_program("compare", f"study.runs={files}", "study.output=out", "study.pairs=all", *test, *FEW)
     assert done.returncode == 0, done.stderr
     report = json.loads((tmp_path / "out" / "comparison.json").read_text(encoding="utf-8"))
     assert [system["system"] for system in report["systems"]] == ["rnn", "luong", "A", "B"]
@@ -173,40 +217,75 @@ def test_evaluations_and_texts_of_other_programs_are_compared_together(tmp_path,
 @pytest.mark.slow
 def test_names_can_be_given_to_texts(tmp_path, run_program, runs):
     (tmp_path / "x.txt").write_text("".join(f"{line}\n" for line in translations("luong")))
-    test = ("test.src=t.en", "test.ref=t.de", "output=out", *FEW)
-    done = run_program("compare", "runs=x.txt", "names=opus", *test)
+    test = ("evaluate.test.src=t.en", "evaluate.test.ref=t.de", "study.output=out", *FEW)
+    done = run_program("compare", "study.runs=x.txt", "study.names=opus", *test)
     assert done.returncode == 0, done.stderr
     assert "\nopus " in done.stdout
-    done = run_program("compare", "runs=x.txt", "names=a,b", *test)
+    done = run_program("compare", "study.runs=x.txt", "study.names=a,b", *test)
     assert (done.returncode, "2 names for 1 text files" in done.stderr) == (2, True)
 
 
-@pytest.mark.parametrize("given", ["names=[one,one]", "names=[one,' ']"])
+@pytest.mark.parametrize("given", ["study.names=[one,one]", "study.names=[one,' ']"])
 def test_texts_without_names_of_their_own_are_no_seeds_of_one_system(tmp_path, run_program, runs, given):
     for name in ("A.hyp", "B.hyp"):
         (tmp_path / name).write_text("\n" * len(translations("rnn")), encoding="utf-8")
-    done = run_program("compare", "runs=A.hyp,B.hyp", "test.src=t.en", "test.ref=t.de", given)
+    done = run_program("compare", "study.runs=A.hyp,B.hyp", "evaluate.test.src=t.en", "evaluate.test.ref=t.de", given)
     assert done.returncode == 2
     assert "each text file needs a name of its own" in done.stderr
 
 
 @pytest.mark.parametrize("output", ["t.en", "t.en/below"])
 def test_a_place_that_cannot_be_written_is_refused_in_one_line(tmp_path, run_program, runs, output):
-    done = run_program("compare", runs, f"output={output}")
+    done = run_program("compare", runs, f"study.output={output}")
     assert done.returncode == 1
     assert f"cannot write into {output}" in done.stderr
     assert "Traceback" not in done.stderr
 
 
+def test_a_second_comparison_in_a_folder_is_refused_in_one_line(tmp_path, run_program, runs):
+    with only_comparison_in(tmp_path / "out"):
+        done = run_program("compare", runs, "study.output=out", *FEW)
+    assert (done.returncode, done.stderr.count("\n")) == (1, 1)
+    assert "another comparison is at work in out; wait for it, or choose another study.output" in done.stderr
+    assert not (tmp_path / "out").exists()
+
+
+def test_an_evaluation_is_reused_while_all_that_it_was_made_from_is_the_same(tmp_path):
+    run = write_run(tmp_path)
+    weights, stored = run / "best.safetensors", run / "evaluation" / "test.json"
+    test = EvaluationSet(invented_test(), "invented", "en", "de")
+
+    def evaluated(*overrides: str, test: EvaluationSet = test) -> bool:
+        with initialize_config_dir(str(conf_dir()), version_base="1.3"):
+            settings = evaluation_settings(overrides)
+        return is_evaluated(stored.parent, test, run, settings, [])
+
+    assert evaluated()  # kept without its weights
+    assert not evaluated("beam=1")
+    weights.write_bytes(b"some weights")
+    assert not evaluated()
+    made_from = {"weights_sha256": file_sha256(weights), "max_src_pieces": 100}
+    stored.write_text(json.dumps({**json.loads(stored.read_text()), **made_from}))
+    os.utime(stored, (0, 0))  # the time of a copy says nothing
+    assert evaluated()
+    assert evaluated("batch=2", "ter=true", "bootstrap.seed=3")
+    assert not evaluated("length_penalty=0")
+    assert not evaluated("max_src_pieces=99")
+    retranslated = replace(invented_test(), references=[invented_test().sources])
+    assert not evaluated(test=test._replace(set=retranslated))
+    weights.write_bytes(b"other weights")
+    assert not evaluated()
+
+
 def test_texts_need_the_text_that_was_translated(tmp_path, run_program, runs):
     (tmp_path / "x.txt").write_text("a\n")
-    done = run_program("compare", "runs=x.txt", "output=out")
-    assert (done.returncode, "test.src=FILE test.ref=FILE" in done.stderr) == (2, True)
+    done = run_program("compare", "study.runs=x.txt", "study.output=out")
+    assert (done.returncode, "evaluate.test.src=FILE evaluate.test.ref=FILE" in done.stderr) == (2, True)
 
 
 def test_a_text_that_is_a_line_short_is_refused_with_both_counts(tmp_path, run_program, runs):
     (tmp_path / "x.txt").write_text("".join(f"{line}\n" for line in translations("luong")[1:]))
-    done = run_program("compare", "runs=runs/rnn,x.txt", "output=out")
+    done = run_program("compare", "study.runs=runs/rnn,x.txt", "study.output=out")
     assert done.returncode == 1
     assert "x.txt has 612 lines, the sources of test has 613 lines" in done.stderr
     assert not (tmp_path / "out").exists()
@@ -214,7 +293,7 @@ def test_a_text_that_is_a_line_short_is_refused_with_both_counts(tmp_path, run_p
 
 def test_different_test_sets_are_refused_in_one_line(tmp_path, run_program, runs):
     write_run(tmp_path / "other", "rnn", source_sha256="00" * 32)
-    done = run_program("compare", "runs=runs/rnn,other/rnn", "output=out")
+    done = run_program("compare", "study.runs=runs/rnn,other/rnn", "study.output=out")
     assert done.returncode == 1
     assert "different test sets" in done.stderr
     assert "Traceback" not in done.stderr
@@ -224,22 +303,22 @@ def test_different_test_sets_are_refused_in_one_line(tmp_path, run_program, runs
 @pytest.mark.parametrize(
     ("wrong", "said"),
     [
-        ("report.text=half", "all or none"),
-        ("headline.long=[5,9]", "must end before"),
-        ("headline.short=[1]", "headline.short=.1.: give .FIRST,LAST. in words"),
-        ("headline.short=[19,1]", "LAST not below it"),
-        ("headline.short=[-4,0]", "FIRST from 1"),
-        ("headline.long=[50,40]", "LAST not below it"),
-        ("report.samples=many", "report.samples=many: give a whole number from 0 to 10,000"),
-        ("report.explorer=-1", "report.explorer=-1: give a whole number from 0 to 100,000"),
-        ("jobs=two", "jobs=two: give a whole number from 1 to 1,024 or null"),
-        ("bootstrap.trials=0", "bootstrap.trials"),
-        ("bootstrap=null", "it is a group of settings: bootstrap.resamples="),
-        ("headline=5", "it is a group of settings: headline.short="),
-        ("output=[a,b]", "output=.*give the name of a file or folder"),
-        ("target_language=[fr,de]", "target_language=.*give text or null"),
-        ("equal_time=no", "equal_time=no: give true or false"),
-        ("ter=maybe", "ter=maybe: give true or false"),
+        ("study.report.text=half", "all or none"),
+        ("study.headline.long=[5,9]", "must end before"),
+        ("study.headline.short=[1]", "study.headline.short=.1.: give .FIRST,LAST. in words"),
+        ("study.headline.short=[19,1]", "LAST not below it"),
+        ("study.headline.short=[-4,0]", "FIRST from 1"),
+        ("study.headline.long=[50,40]", "LAST not below it"),
+        ("study.report.samples=many", "study.report.samples=many: give a whole number from 0 to 10,000"),
+        ("study.report.explorer=-1", "study.report.explorer=-1: give a whole number from 0 to 100,000"),
+        ("study.jobs=two", "study.jobs=two: give a whole number from 1 to 1,024 or null"),
+        ("study.bootstrap.trials=0", "study.bootstrap.trials"),
+        ("study.bootstrap=null", "it is a group of settings: study.bootstrap.resamples="),
+        ("study.headline=5", "it is a group of settings: study.headline.short="),
+        ("study.output=[a,b]", "study.output=.*give the name of a file or folder"),
+        ("evaluate.target_language=[fr,de]", "target_language=.*give text or null"),
+        ("study.equal_time=no", "study.equal_time=no: give true or false"),
+        ("evaluate.ter=maybe", "ter=maybe: give true or false"),
     ],
 )
 def test_a_setting_that_means_nothing_is_refused(wrong, said):
@@ -249,13 +328,13 @@ def test_a_setting_that_means_nothing_is_refused(wrong, said):
 
 
 def test_a_baseline_that_is_not_there_is_refused_in_one_line(run_program, runs):
-    done = run_program("compare", runs, "output=out", "baseline=x")
+    done = run_program("compare", runs, "study.output=out", "study.baseline=x")
     assert (done.returncode, done.stderr.count("\n")) == (2, 1)
     assert "none of the systems" in done.stderr
 
 
 def test_a_run_that_does_not_exist_is_named(run_program, tmp_path, runs):
-    done = run_program("compare", "runs=runs/rnn,nowhere/rnn", "output=out")
+    done = run_program("compare", "study.runs=runs/rnn,nowhere/rnn", "study.output=out")
     assert done.returncode == 1
     assert "nowhere/rnn" in done.stderr
     assert "Traceback" not in done.stderr
@@ -267,7 +346,9 @@ def test_training_settings_have_no_use_with_existing_runs(run_program, runs):
     assert "trains nothing" in done.stderr
 
 
-@pytest.mark.parametrize("wrong", ["training.max_update=3", "experiments=rnn,banana", "no_such=1", "data=nothing"])
+@pytest.mark.parametrize(
+    "wrong", ["training.max_update=3", "study.experiments=rnn,banana", "no_such=1", "data=nothing"]
+)
 def test_a_mistyped_setting_is_refused_before_anything_starts(run_program, tmp_path, wrong):
     done = run_program("compare", wrong)
     assert done.returncode == 2
@@ -340,7 +421,9 @@ def run_program_interrupted(folder, arguments):
 def test_a_failing_run_is_shown_and_the_others_go_on(tmp_path, run_program, text):
     (tmp_path / "outputs" / "text").mkdir(parents=True)
     (tmp_path / "outputs" / "text" / "luong").write_text("in the way")
-    done = run_program("compare", *TINY, "training.max_updates=2", "experiments=rnn,luong", "draw_attention=false")
+    done = run_program(
+        "compare", *TINY, "training.max_updates=2", "study.experiments=rnn,luong", "study.draw_attention=false"
+    )
     assert done.returncode == 1
     assert "luong: training failed: error: " in done.stderr
     assert "logs/luong.log" in done.stderr
@@ -350,16 +433,18 @@ def test_a_failing_run_is_shown_and_the_others_go_on(tmp_path, run_program, text
 
 @pytest.mark.slow
 def test_a_launcher_of_hydras_trains_what_is_missing_and_an_unknown_one_is_named(tmp_path, run_program, text):
-    command = [*TINY, "training.max_updates=4", "experiments=rnn,luong", "seeds=1,2", "report.text=none"]
-    done = run_program("compare", *command, "launcher=warehouse")
-    assert (done.returncode, "launcher=warehouse: there is none of this name here" in done.stderr) == (2, True)
-    done = run_program("compare", *command, "launcher=joblib")
+    command = [*TINY, "training.max_updates=4", "study.experiments=rnn,luong", "study.seeds=1,2"]
+    command += ["study.report.text=none"]
+    done = run_program("compare", *command, "study.launcher=warehouse")
+    assert (done.returncode, "study.launcher=warehouse: there is none of this name here" in done.stderr) == (2, True)
+    done = run_program("compare", *command, "study.launcher=joblib")
     assert done.returncode == 0, done.stderr
     root = tmp_path / "outputs" / "text"
     for name in ("rnn", "rnn-seed2", "luong", "luong-seed2"):
         assert json.loads((root / name / "status.json").read_text())["state"] == "finished"
         assert len(list((root / name / "kept").iterdir())) == 4
-    logs = (root / "comparison" / "logs" / f"sweep-{n}.log" for n in (1, 2))
-    assert all(log.read_text().count("finished (4 updates, training.max_updates=4)") == 2 for log in logs)
+        log = (root / "comparison" / "logs" / f"{name}.log").read_text()
+        assert "hydra/launcher=joblib" in log
+        assert "finished (4 updates, training.max_updates=4)" in log
     report = json.loads((root / "comparison" / "comparison.json").read_text(encoding="utf-8"))
     assert [len(system["runs"]) for system in report["systems"]] == [2, 2]

@@ -98,11 +98,18 @@ def test_a_comparison_takes_the_set_that_is_named_or_recorded(
     runs: Path, sets: dict[str, str], run_program: RunProgram, tmp_path: Path
 ) -> None:
     named = run_program(
-        "compare", f"runs={runs / 'plain'}", "evaluate.test=[wmt13,wmt14/full]", "output=c", "sentence=a cat", env=sets
+        "compare",
+        f"study.runs={runs / 'plain'}",
+        "evaluate.test=[wmt13,wmt14/full]",
+        "study.output=c",
+        "study.sentence=a cat",
+        env=sets,
     )
     assert named.returncode == 0, named.stderr
     assert _compared(tmp_path / "c") == ["wmt13"]
-    recorded = run_program("compare", f"runs={runs / 'recorded'}", "output=d", "sentence=a cat", env=sets)
+    recorded = run_program(
+        "compare", f"study.runs={runs / 'recorded'}", "study.output=d", "study.sentence=a cat", env=sets
+    )
     assert recorded.returncode == 0, recorded.stderr
     assert _compared(tmp_path / "d") == ["wmt14-full"]
 
@@ -111,8 +118,8 @@ def test_a_comparison_takes_the_set_that_is_named_or_recorded(
 def test_a_comparison_tells_training_and_evaluation_of_the_sets(
     sets: dict[str, str], run_program: RunProgram, tmp_path: Path
 ) -> None:
-    chosen = ["data=grammar", *TRAINING[:-1], "device=cpu", "experiments=rnn", "evaluate.test=wmt14/full"]
-    done = run_program("compare", *chosen, "draw_attention=false", env=sets)
+    chosen = ["data=grammar", *TRAINING[:-1], "study.device=cpu", "study.experiments=rnn", "evaluate.test=wmt14/full"]
+    done = run_program("compare", *chosen, "study.draw_attention=false", env=sets)
     assert done.returncode == 0, done.stderr
     run = tmp_path / "outputs" / "grammar" / "rnn"
     assert yaml.safe_load((run / "config.yaml").read_text(encoding="utf-8"))["evaluate"]["test"] == "wmt14/full"

@@ -140,8 +140,8 @@ def test_a_comparison_from_the_wheel_has_its_page_whole(installed: Installed) ->
     for name, text in (("s", "the old dog sleeps"), ("r", "der alte Hund schläft"), ("A.hyp", "der alte Hund")):
         (installed.folder / name).write_text(f"{text}\n" * 3, encoding="utf-8")
     (installed.folder / "B.hyp").write_text("der alte Hund schläft\n" * 3, encoding="utf-8")
-    few = ["bootstrap.resamples=99", "bootstrap.trials=9"]
-    files = ["runs=A.hyp,B.hyp", "test.src=s", "test.ref=r", "output=cmp"]
+    few = ["study.bootstrap.resamples=99", "study.bootstrap.trials=9"]
+    files = ["study.runs=A.hyp,B.hyp", "evaluate.test.src=s", "evaluate.test.ref=r", "study.output=cmp"]
     assert "B - A" in installed.run("-m", "nmt.compare", *files, *few)
     page = (installed.folder / "cmp" / "comparison.html").read_text(encoding="utf-8")
     assert "@media (prefers-color-scheme" in page  # the style sheet

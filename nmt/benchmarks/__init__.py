@@ -47,7 +47,7 @@ class BenchmarkReport(NamedTuple):
     def write(self, output: Path, facts: dict[str, Any]) -> None:
         """`output` as JSON, `facts` first; Markdown and a figure beside it."""
         origin = provenance()
-        write_text(output, to_json({**facts, **self.results, "record": origin}) + "\n")
+        write_text(output, to_json({**facts, **self.results, "provenance": origin}) + "\n")
         made = f"- Made {origin['date']} at commit {str(origin['commit'])[:18]} on {origin['machine']}.\n"
         write_text(output.with_suffix(".md"), self.markdown() + made)
         say(f"written: {output} and {output.with_suffix('.md')}")

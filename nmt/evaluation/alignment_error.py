@@ -78,7 +78,7 @@ class AlignmentEntry:
     """The scores of one reading of a system's attention: a layer, a head, or a mean of them, at a shift."""
 
     system: str
-    way: str  # which layer and head
+    attention: str  # of which layer and head
     shift: int
     default: bool  # its links are the ones written
     gold: str
@@ -97,7 +97,7 @@ def alignment_entry(
     gold: Sequence[GoldAlignment],
     lengths: Sequence[int],
 ) -> AlignmentEntry:
-    """facts: system, way, shift, default. With the scores in each bin of source lengths, empty bins too."""
+    """facts: system, attention, shift, default. With the scores in each bin of source lengths, empty bins too."""
     bins = []
     for length_bin, members in zip(BINS, bin_members(lengths, BINS), strict=True):
         scores = score_alignments([alignments[index] for index in members], [gold[index] for index in members])

@@ -120,7 +120,7 @@ def add_alignment_scores(
             "not_aligned": not_aligned,
             "links_sha256": lines_sha256(lines),
             "alignment": [{key: own for key, own in asdict(entry).items() if key != "seeds"} for entry in entries],
-            "record": provenance(),
+            "provenance": provenance(),
         }
         write_with_lines(folder, name, "txt", lines, stored)
     if not stored["alignment"]:
@@ -153,7 +153,7 @@ def _score_layers(
     for shift in SHIFTS if heads else ():
         each_head = [entry(number, name, shift) for number, name in enumerate(heads, start=len(layers))]
         best = min(each_head, key=lambda head: 1.0 if head.aer is None else head.aer)
-        entries.append(replace(best, way=f"best head: {best.way}"))
+        entries.append(replace(best, attention=f"best head: {best.attention}"))
     return [pharaoh_line(links) for links in aligned.links(*default)], aligned.left_out, entries
 
 

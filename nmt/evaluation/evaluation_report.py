@@ -150,10 +150,10 @@ def _alignment_lines(evaluation: Mapping[str, Any]) -> list[str]:
     ]
     for entry in entries:
         scores = [f"{label} {_percent(entry[label.lower()])}" for label in ("AER", "precision", "recall")]
-        lines.append("  " + "   ".join([*scores, f"shift {entry['shift']}", entry["way"]]).rstrip())
+        lines.append("  " + "   ".join([*scores, f"shift {entry['shift']}", entry["attention"]]).rstrip())
         if entry["default"]:
             bins = [f"{row['label']}: {_percent(row['aer'])}" for row in entry["by_length"] if row["n"]]
-            name = ", ".join(filter(None, (entry["way"], f"shift {entry['shift']}")))
+            name = ", ".join(filter(None, (entry["attention"], f"shift {entry['shift']}")))
             by_length.append(f"  AER by source words ({name})   {'   '.join(bins)}")
     return lines + by_length
 

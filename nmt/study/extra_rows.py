@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from nmt.study.job_progress import duration
+from nmt.progress import format_duration
 from nmt.study.results import Result, System, TrainingInfo, json_object, read_metrics
 from nmt.training.checkpoints import kept_files
 
@@ -59,7 +59,7 @@ def equal_time(systems: Sequence[System]) -> tuple[list[ExtraRow], list[str]]:
     for system in systems:
         if known.get(system.label, budget) <= budget:  # no more in all, or unknown
             continue
-        name = f"{system.label} at {cheapest}'s CPU time ({duration(budget)})"
+        name = f"{system.label} at {cheapest}'s CPU time ({format_duration(budget)})"
         earlier = [_latest_within(name, result, budget) for result in system.results]
         if _precision(system) != precision:
             other_precision.append(system.label)

@@ -137,7 +137,7 @@ class Report:
     headlines: list[Headline]
     variant_headlines: list[Headline]
     limits: list[str]
-    record: Mapping[str, object]  # command, commit, date, machine, versions
+    provenance: Mapping[str, object]  # command, commit, date, machine, versions
     test: TestInfo
     signatures: dict[str, str]
     baseline: str
@@ -186,7 +186,7 @@ def build_report(
         headlines=results,
         variant_headlines=variant_results,
         limits=limits(results, max(len(system.results) for system in systems), trained),
-        record=dict(provenance),
+        provenance=dict(provenance),
         test=TestInfo(
             visible(test.name), visible(inputs.data), len(test.sources), *inputs.languages,
             lines_sha256(test.sources), [lines_sha256(lines) for lines in test.references],
@@ -209,7 +209,7 @@ def choose_baseline(labels: Sequence[str], name: str | None) -> str:
     if name is None:
         return DEFAULT_BASELINE if DEFAULT_BASELINE in labels else labels[0]
     if name not in labels:
-        raise ConfigError(f"baseline={name} is none of the systems: {', '.join(labels)}")
+        raise ConfigError(f"study.baseline={name} is none of the systems: {', '.join(labels)}")
     return name
 
 
@@ -266,7 +266,7 @@ def _view(
 
 def remarks(report: Report, failures: Iterable[str], more: Iterable[str]) -> list[str]:
     """What stands under the tables, in sentences; `more` are remarks on the extra rows."""
-    test, record, systems = report.test, report.record, report.systems
+    test, record, systems = report.test, report.provenance, report.systems
     references = test.references_sha256
     labels = {name: METRICS[name].label if name in METRICS else "BLEU" for name in report.signatures}
     signatures = "; ".join(f"{labels[name]}: {signature}" for name, signature in report.signatures.items())

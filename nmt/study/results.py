@@ -7,6 +7,7 @@ No model is loaded here.
 import re
 from collections import Counter
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -153,16 +154,10 @@ def refuse_other_text(evaluation: dict[str, Any], test: TestSet, file: Path) -> 
 
 
 def read_training(run_dir: Path) -> TrainingInfo:
-    """Totals from status.json, or else the largest of each in metrics.jsonl; settings and data as recorded."""
-    status = json_object(run_dir / "status.json")
+    """Totals from status.json, settings from config.yaml, data from data.json, as far as they are there."""
+    status, data = json_object(run_dir / "status.json"), json_object(run_dir / "data.json")
     totals = numbers_of(status)
-    for line in read_metrics(run_dir) if not totals else []:
-        line["updates"] = line.get("update", 0)
-        for key in ("updates", "target_pieces", "seconds", "cpu_seconds"):
-            totals[key] = max(totals.get(key) or 0, line.get(key) or 0)
-    config = run_dir / "config.yaml"
-    settings = read_yaml(config) if config.is_file() else None
-    data = json_object(run_dir / "data.json")
+    settings = read_yaml(run_dir / "config.yaml") if (run_dir / "config.yaml").is_file() else None
     is_complete = isinstance(data.get("train"), dict) and isinstance(data["train"].get("kept"), int)
     return TrainingInfo(
         updates=totals.get("updates"),
@@ -176,17 +171,28 @@ def read_training(run_dir: Path) -> TrainingInfo:
 
 
 def read_metrics(run_dir: Path) -> list[dict[str, Any]]:
-    """The lines of metrics.jsonl; half a line, left by a run that was killed while writing, is skipped."""
+    """The numbers in each line of metrics.jsonl; half a line, left by a run that was killed in writing, is skipped."""
     file = run_dir / "metrics.jsonl"
-    lines = read_bounded(file, errors="replace").split("\n") if file.is_file() else []
-    return [entry for line in lines if (entry := numbers_of(_json_or_nothing(line)))]
+    entries = []
+    for line in read_bounded(file, errors="replace").split("\n") if file.is_file() else []:
+        with suppress(ValueError, RecursionError, AttributeError):  # no JSON, or no object
+            entries.append(numbers_of(strict_json(line, LONGEST_LINE)))
+    return [entry for entry in entries if entry]
 
 
 def numbers_of(values: dict[str, Any]) -> dict[str, Any]:
     return {key: value for key, value in values.items() if isinstance(value, int | float)}
 
 
-def validation_curves(systems: Sequence["System"]) -> dict[str, Curve]:
+def json_object(file: Path) -> dict[str, Any]:
+    """The object in a JSON file; an empty one where there is no such file, or another value in it."""
+    try:
+        return read_json(file)
+    except (OSError, UserError):
+        return {}
+
+
+def validation_curves(systems: Sequence[System]) -> dict[str, Curve]:
     """Each system's curve (its first run's), where the run directory has one."""
     curves = {system.label: read_validation_curve(system.results[0].run_dir) for system in systems}
     return {label: curve for label, curve in curves.items() if curve}
@@ -211,22 +217,6 @@ def mean_alignments(system: System, test: str) -> list[AlignmentEntry]:
     return [mean_entry(system.label, entries) for entries in zip(*runs, strict=False)]
 
 
-def json_object(file: Path) -> dict[str, Any]:
-    """The object in a JSON file; an empty one where there is no such file, or another value in it."""
-    try:
-        return read_json(file)
-    except (OSError, UserError):
-        return {}
-
-
-def _json_or_nothing(text: str) -> dict[str, Any]:
-    try:
-        value = strict_json(text, LONGEST_LINE)
-    except (ValueError, RecursionError):
-        return {}
-    return value if isinstance(value, dict) else {}
-
-
 def group_by_system(results: Sequence[Result]) -> list[System]:
     """Results to systems, in order; runs that differ only by "-seedN" in their name become one system.
 
@@ -240,15 +230,13 @@ def group_by_system(results: Sequence[Result]) -> list[System]:
         groups.setdefault((result.system, run, folder), []).append(result)
     for rows in groups.values():  # seeds are paired in their order
         rows.sort(key=lambda result: result.seed or 0)
-    labels = [_first_unique(key, list(groups)) for key in groups]
+    candidates = [
+        (system, run, f"{Path(folder).name}/{run}", f"{Path(folder).name}/{run} ({system})")
+        for system, run, folder in groups
+    ]
+    counts = [Counter(names) for names in zip(*candidates, strict=True)]
+    labels = [
+        next((name for name, count in zip(names, counts, strict=True) if count[name] == 1), names[-1])
+        for names in candidates
+    ]
     return [System(visible(label), tuple(rows)) for label, rows in zip(labels, groups.values(), strict=True)]
-
-
-def _first_unique(key: tuple[str, str, str], keys: list[tuple[str, str, str]]) -> str:
-    system, run, folder = key
-    if sum(other[0] == system for other in keys) == 1:
-        return system
-    if sum(other[1] == run for other in keys) == 1:
-        return run
-    longer = f"{Path(folder).name}/{run}"
-    return longer if sum(other[1:] == key[1:] for other in keys) == 1 else f"{longer} ({system})"

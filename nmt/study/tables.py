@@ -13,9 +13,9 @@ from nmt.evaluation.alignment_error import AlignmentEntry
 from nmt.evaluation.by_length import MIN_SENTENCES, BinScore
 from nmt.evaluation.metrics import METRICS
 from nmt.files import visible
+from nmt.progress import format_duration
 from nmt.study.headline import Headline
 from nmt.study.hypothesis_tests import WHOLE_SET, PairTest, Significance
-from nmt.study.job_progress import duration
 from nmt.study.report import Report, SystemRow, View
 
 MISSING = "–"
@@ -74,7 +74,7 @@ SYSTEM_COLUMNS: dict[str, Callable[[SystemRow], str]] = {
     "state": lambda row: row.state or MISSING,
     "updates": lambda row: _number(row.updates, 0),
     "target pieces": lambda row: _millions(row.target_pieces),
-    "CPU time": lambda row: MISSING if row.cpu_seconds is None else duration(row.cpu_seconds),
+    "CPU time": lambda row: MISSING if row.cpu_seconds is None else format_duration(row.cpu_seconds),
     "BLEU": _bleu,
     "seeds' BLEU": _seeds,
     "chrF2": lambda row: _number(row.chrf),
@@ -211,7 +211,7 @@ def alignment_grid(alignment: Sequence[AlignmentEntry]) -> Grid:
         shares = {"AER": entry.aer, "precision": entry.precision, "recall": entry.recall}
         shares |= {row.label: by_length.get(row.label) for row in alignment[0].by_length if row.n}
         cells = {header: MISSING if share is None else f"{100 * share:.1f}%" for header, share in shares.items()}
-        facts = {"system": entry.system, "attention": entry.way or "all", "shift": str(entry.shift)}
+        facts = {"system": entry.system, "attention": entry.attention or "all", "shift": str(entry.shift)}
         rows.append({**facts, "sentences": f"{entry.n:,}", **cells})
     note = "AER against the true alignment, forced decoding of the reference, and by source words; shift 1: the look "
     return _grid(ALIGNMENT, rows, [f"{note}at the step after."])

@@ -51,12 +51,12 @@ def test_attention_is_scored_where_the_test_set_has_alignments(run: Path, capsys
         11,
         0,
     )
-    ways = [(entry["way"], entry["shift"]) for entry in first["alignment"]]
+    ways = [(entry["attention"], entry["shift"]) for entry in first["alignment"]]
     layers, heads = ([way for way in ways if way[0].startswith("best head: ") is best] for best in (False, True))
     assert len(set(layers)) == len(layers) == 2 * (layers[-1][0] == "mean of layers and heads") + 4
     assert [shift for _, shift in heads] == [0, 1]
     [default] = [entry for entry in first["alignment"] if entry["default"]]
-    assert (default["way"], default["shift"]) == ("mean of layers and heads", 0)
+    assert (default["attention"], default["shift"]) == ("mean of layers and heads", 0)
 
     # the links in the file have the error that is given
     gold = SyntheticCorpus(**SIZES).test_sets()["test"].alignments
@@ -74,7 +74,7 @@ def test_attention_is_scored_where_the_test_set_has_alignments(run: Path, capsys
     assert Path("o/test.alignment.json").stat().st_mtime_ns == before
     (other,) = evaluate(f"checkpoint={run}", *QUICK, "output=o", "alignment.layer=1", "alignment.shift=1")
     [default] = [entry for entry in other["alignment"] if entry["default"]]
-    assert (default["way"], default["shift"]) == ("layer 1, mean of heads", 1)
+    assert (default["attention"], default["shift"]) == ("layer 1, mean of heads", 1)
     assert Path("o/test.alignment.json").stat().st_mtime_ns > before
 
     (without,) = evaluate(f"checkpoint={run}", *QUICK, "output=p", "alignment.score=false")

@@ -67,8 +67,8 @@ def report(systems: list[str] = SYSTEMS) -> Report:
             "so a gap that grows with length is consistent with a bottleneck but does not prove one.",
             "Other text: the sentences come from a grammar with a small vocabulary.",
         ],
-        record={
-            "command": "python -m nmt.compare seeds=[1,2,3]",
+        provenance={
+            "command": "python -m nmt.compare study.seeds=[1,2,3]",
             "commit": "0123abcdef",
             "date": "2030-01-02T03:04:05+00:00",
             "machine": "an invented machine, 2 cores",

@@ -8,7 +8,7 @@ import time
 
 import pytest
 
-from nmt.study.job_progress import LogWatcher, duration
+from nmt.progress import format_duration
 from nmt.study.jobs import Job, JobStep, child_environment, last_log_line, run_jobs
 
 
@@ -18,12 +18,11 @@ def job(folder, name, *programs):
 
 
 def run(jobs, at_once=2):
-    return run_jobs(jobs, at_once, child_environment(threads=3), LogWatcher())
+    return run_jobs(jobs, at_once, child_environment(threads=3))
 
 
 def test_steps_of_a_job_follow_each_other_and_both_are_in_its_log(tmp_path):
-    (outcome,) = run([job(tmp_path, "a", "print('first')", "print('second')")])
-    assert outcome.error is None
+    assert run([job(tmp_path, "a", "print('first')", "print('second')")]) == {}
     lines = (tmp_path / "logs" / "a.log").read_text().splitlines()
     assert [line for line in lines if not line.startswith("$ ")] == ["first", "second"]
 
@@ -33,16 +32,14 @@ def test_a_failed_job_says_its_last_line_and_does_not_stop_the_others(tmp_path, 
         job(tmp_path, "bad", "import sys; print('begun'); sys.exit('error: no such file x')", "open('never', 'w')"),
         job(tmp_path, "good", "print('well')"),
     ]
-    outcomes = {outcome.job.name: outcome.error for outcome in run(jobs, at_once=1)}
-    assert outcomes == {"bad": "step 1 failed: error: no such file x", "good": None}
+    assert run(jobs, at_once=1) == {"bad": "step 1 failed: error: no such file x"}
     said = capsys.readouterr().err
     assert "bad: step 1 failed: error: no such file x (log:" in said
     assert "good: done in 0:" in said
 
 
 def test_a_job_that_fails_without_a_word_shows_its_exit_status(tmp_path):
-    (outcome,) = run([job(tmp_path, "mute", "raise SystemExit(7)")])
-    assert outcome.error == "step 1 failed: exit status 7"
+    assert run([job(tmp_path, "mute", "raise SystemExit(7)")]) == {"mute": "step 1 failed: exit status 7"}
 
 
 def test_no_more_jobs_run_than_allowed(tmp_path):
@@ -96,7 +93,7 @@ def test_the_last_line_is_the_last_that_says_something(tmp_path):
 
 def test_plain_lines_tell_a_beginning_and_then_now_and_then(tmp_path, capsys):
     one = job(tmp_path, "a", "import time; print('half', flush=True); time.sleep(0.5)")
-    run_jobs([one], 1, child_environment(1), LogWatcher(every=0.2))
+    run_jobs([one], 1, child_environment(1), line_every=0.2)
     lines = capsys.readouterr().err.splitlines()
     assert lines[0] == "a: step 1"
     assert "a: step 1, 0:00: half" in lines
@@ -104,4 +101,4 @@ def test_plain_lines_tell_a_beginning_and_then_now_and_then(tmp_path, capsys):
 
 
 def test_seconds_are_shown_as_on_a_clock():
-    assert [duration(5.4), duration(65), duration(3661)] == ["0:05", "1:05", "1:01:01"]
+    assert [format_duration(5.4), format_duration(65), format_duration(3661)] == ["0:05", "1:05", "1:01:01"]

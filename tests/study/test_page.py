@@ -94,7 +94,12 @@ def test_hostile_names_and_texts_show_as_themselves(tmp_path: Path) -> None:
     systems = ["rnn", visible(HOSTILE)]  # as labels are
     record = {"command": HOSTILE, "commit": None, "date": None, "machine": None, "versions": {}}
     report = replace(
-        invented.report(systems), title=HOSTILE, notes=[HOSTILE], limits=[HOSTILE], failures=[HOSTILE], record=record
+        invented.report(systems),
+        title=HOSTILE,
+        notes=[HOSTILE],
+        limits=[HOSTILE],
+        failures=[HOSTILE],
+        provenance=record,
     )
     samples = invented.samples(systems)
     samples[0] = samples[0]._replace(source=HOSTILE, outputs={systems[1]: HOSTILE})
@@ -111,7 +116,7 @@ def test_hostile_names_and_texts_show_as_themselves(tmp_path: Path) -> None:
 def test_without_texts_the_page_says_so_and_holds_none(tmp_path: Path) -> None:
     page = written(tmp_path)
     assert Reader(page).sections == SECTIONS
-    assert page.count("report.text=none") == 2
+    assert page.count("study.report.text=none") == 2
     assert 'id="attention"' not in page
     assert 'id="explore"' not in page
 

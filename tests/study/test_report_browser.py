@@ -258,7 +258,7 @@ def test_views_change_by_keyboard_and_without_scripts(browser: Any, report: Path
 def test_the_page_never_scrolls_sideways(browser: Any, tmp_path: Path, size: tuple[int, int], systems: int) -> None:
     names = invented.SYSTEMS[:systems] + [f"a-system-of-number-{number}" for number in range(4, systems)]
     report = invented.report(names)
-    report = replace(report, notes=["unbroken" * 40], record={**report.record, "command": "x" * 300})
+    report = replace(report, notes=["unbroken" * 40], provenance={**report.provenance, "command": "x" * 300})
     samples = invented.samples(names)
     samples[0] = samples[0]._replace(source="endless" * 60)
     path = invented.write(tmp_path / "report.html", report, samples, invented.explorer(3, names))
