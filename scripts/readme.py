@@ -46,7 +46,9 @@ def summary(comparison: dict[str, Any]) -> str:
     rows = [header, ["---", "---:", "---:", "---:"]]
     for system in comparison["systems"]:
         scores = view["scores"][system["system"]]
-        cells = [f"{row['bleu']:.1f} [{row['interval'][0]:.1f}, {row['interval'][1]:.1f}]" for row in (scores[0], scores[-1])]
+        cells = [
+            f"{row['bleu']:.1f} [{row['interval'][0]:.1f}, {row['interval'][1]:.1f}]" for row in (scores[0], scores[-1])
+        ]
         rows.append([system["system"], *cells, f"{system['cpu_seconds'] / 60:.0f}"])
     return "\n".join(f"| {' | '.join(row)} |" for row in rows)
 
