@@ -256,21 +256,27 @@ def test_a_command_that_is_not_run_composes(program: str, arguments: list[str]) 
 
 
 # A training of some seconds in place of minutes, and the shortest outputs, as it learns nothing.
-SMALL = ["training.max_updates=4", "training.bleu_sentences=0", "training.max_epochs=null", "tokenizer.shrink=true"]
+SMALL = ["training.max_updates=4", "training.bleu_sentences=0", "training.max_epochs=null"]
 SMALL_GRAMMAR = ["data.train_pairs=300", "data.valid_pairs=5", "data.test_pairs=12"]
 SHORT = ["max_ratio=1", "max_extra=0"]
 QUICK = ["bootstrap.resamples=40"]
 NMT = """\
-import sys
+import os, sys
 from nmt.__main__ import main
 small, grammar, short, quick = {settings}
 program, given = sys.argv[1] if len(sys.argv) > 1 else "", sys.argv[2:]
-budget = [one for one in small if not one.startswith("training.max_updates") or one.split("=")[0] not in str(given)]
-corpus = [] if any(one.startswith("data=") for one in given) else grammar
+runs = next((one for one in given if one.startswith("runs=")), "")
 if "--help" not in given and "--cfg" not in given:
-    trained = program == "train" or (program == "compare" and not any(one.startswith("runs=") for one in given))
-    sys.argv += (budget + corpus) * trained
-    sys.argv += short * (program in ("translate", "evaluate", "compare"))
+    trains = program in ("train", "compare") and not runs
+    if trains and any(one.startswith("training.max_updates=") for one in given):
+        small.remove("training.max_updates=4")
+    if (trains or "suite=training" in given) and not any(one.startswith("data=") for one in given):
+        sys.argv += grammar
+    sys.argv += small * trains
+    if (trains or program == "prepare") and not os.environ.get("MUST_FAIL"):
+        sys.argv.append("tokenizer.shrink=true")
+    if program in ("translate", "evaluate") or program == "compare" and (not runs or "outputs/" in runs):
+        sys.argv += short
     sys.argv += quick * (program in ("evaluate", "compare"))
 main()
 """
@@ -305,10 +311,11 @@ class Workshop(NamedTuple):
     folder: Path
     environment: dict[str, str]
 
-    def run(self, commands: str) -> subprocess.CompletedProcess[str]:
+    def run(self, commands: str, must_fail: bool = False) -> subprocess.CompletedProcess[str]:
+        environment = self.environment | ({"MUST_FAIL": "1"} if must_fail else {})
         return subprocess.run(
             ["bash", "-euo", "pipefail", "-c", commands],
-            cwd=self.folder, env=self.environment, capture_output=True, text=True, timeout=600,
+            cwd=self.folder, env=environment, capture_output=True, text=True, timeout=600,
         )  # fmt: skip
 
 
@@ -344,7 +351,7 @@ def test_the_commands_of_a_page_do_what_it_says(page: str, workshop: Workshop) -
     for block in COMMANDS[page]:
         if block.mark.startswith("not run"):
             continue
-        done = workshop.run(block.commands)
+        done = workshop.run(block.commands, must_fail=block.mark == "fails")
         if block.mark == "fails":
             assert done.returncode in (1, 2), (block.commands, done.stderr)
             assert block.answer.strip() in done.stderr, (block.commands, done.stderr)
