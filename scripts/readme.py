@@ -15,6 +15,7 @@ PAGES = (
     "README.md",
     "docs/measuring.md",
     "docs/benchmarks.md",
+    "docs/tutorial.md",
     "docs/results/grammar.md",
     "docs/results/europarl.md",
     "docs/results/multi30k.md",
