@@ -265,7 +265,7 @@ import os, sys
 from nmt.__main__ import main
 small, grammar, short, quick = {settings}
 program, given = sys.argv[1] if len(sys.argv) > 1 else "", sys.argv[2:]
-runs = next((one for one in given if one.startswith("runs=")), "")
+runs = next((one for one in given if one.startswith("study.runs=")), "")
 if "--help" not in given and "--cfg" not in given:
     trains = program in ("train", "compare") and not runs
     if trains and any(one.startswith("training.max_updates=") for one in given):
@@ -275,9 +275,11 @@ if "--help" not in given and "--cfg" not in given:
     sys.argv += small * trains
     if (trains or program == "prepare") and not os.environ.get("MUST_FAIL"):
         sys.argv.append("tokenizer.shrink=true")
-    if program in ("translate", "evaluate") or program == "compare" and (not runs or "outputs/" in runs):
+    if program in ("translate", "evaluate"):
         sys.argv += short
-    sys.argv += quick * (program in ("evaluate", "compare"))
+    if program == "compare" and (not runs or "outputs/" in runs):
+        sys.argv += ["evaluate." + one for one in short]
+    sys.argv += quick * (program == "evaluate") + ["study." + one for one in quick] * (program == "compare")
 main()
 """
 
