@@ -326,7 +326,7 @@ class Workshop(NamedTuple):
 def workshop(tmp_path_factory: pytest.TempPathFactory) -> Workshop:
     folder = tmp_path_factory.mktemp("docs")
     (folder / "bin").mkdir()
-    wrapper = folder / "bin" / "nmt.py"
+    wrapper = folder / "bin" / "start.py"  # not nmt.py, which would hide the package
     wrapper.write_text(NMT.format(settings=(SMALL, SMALL_GRAMMAR, SHORT, QUICK)), encoding="utf-8")
     for name, command in (("nmt", f"{sys.executable} {wrapper}"), ("python", sys.executable)):
         script = folder / "bin" / name
