@@ -296,7 +296,7 @@ def write_examples(folder: Path) -> None:
     files = {
         "train.en": english, "train.fr": french, "valid.en": valid[0], "valid.fr": valid[1],
         "test.en": short[0], "test.fr": short[1], "new.en": short[0], "new.ref.fr": short[1],
-        "new.de": ["der Hund schläft", "eine Katze rennt", "wir essen"], "new.gold": ["1-1 2-2 3p3"] * 3,
+        "new.de": ["der Hund schläft", "eine Katze rennt", "wir essen"], "new.gold": ["1-1 2p2"] * 3,
         "news.en": news[0], "news.fr": news[1], "news2.fr": news[1],
         "pairs.tsv": [f"{one}\t{other}" for one, other in zip(english, french, strict=True)],
         "pairs.jsonl": [json.dumps({"en": a, "fr": b}) for a, b in zip(english, french, strict=True)],
