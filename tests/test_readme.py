@@ -1,4 +1,7 @@
-"""README and docs quote what outputs/reference holds, their pictures exist, and README's commands compose."""
+"""README and docs quote what outputs/reference holds, their pictures exist, and README's commands compose.
+
+tests/test_docs.py holds the rest of the documents.
+"""
 
 import os
 import re
@@ -13,17 +16,17 @@ from hydra import compose, initialize_config_dir
 from nmt.schema import conf_dir, declared_settings
 from nmt.settings import PROGRAMS
 from scripts import settings_reference
-from scripts.readme import MARKED, PAGES, fill_tables
+from scripts.readme import MARKED, PAGES, SUMMARY, fill_tables
 from tests.conftest import program_environment
 
 ROOT = Path(__file__).resolve().parent.parent
-README = (ROOT / "README.md").read_text(encoding="utf-8")
+README, EXTENDING = ((ROOT / name).read_text(encoding="utf-8") for name in ("README.md", "docs/extending.md"))
 
 
 @pytest.mark.parametrize("page", PAGES)
 def test_every_table_is_the_one_in_outputs_reference(page: str) -> None:
     text = (ROOT / page).read_text(encoding="utf-8")
-    assert MARKED.search(text)
+    assert MARKED.search(text) or SUMMARY.search(text)
     assert fill_tables(text) == text
 
 
@@ -60,16 +63,16 @@ def commands() -> list[list[str]]:
 
 @pytest.mark.slow
 def test_an_attention_added_as_the_text_says_trains_and_passes_the_contract(tmp_path: Path) -> None:
-    section = README[README.index("## Add your own") : README.index("## How it is built")]
+    section = EXTENDING[EXTENDING.index("## An attention") : EXTENDING.index("## A model")]
     code, settings = (re.search(rf"```{kind}\n(.*?)```", section, re.DOTALL)[1] for kind in ("python", "yaml"))  # type: ignore[index]
     (tmp_path / "my_attention.py").write_text(code, encoding="utf-8")
     (tmp_path / "my_conf" / "attention").mkdir(parents=True)
     (tmp_path / "my_conf" / "attention" / "cosine.yaml").write_text(settings, encoding="utf-8")
     environment = program_environment()
     environment["PYTHONPATH"] = os.pathsep.join([str(tmp_path), environment["PYTHONPATH"]])
-    training, testing = (shlex.split(line.split("   #")[0]) for line in re.findall(r"^.*python -m .*$", section, re.M))
+    training, testing = (shlex.split(line) for line in re.findall(r"^(?:nmt train|NMT_CONF).*$", section, re.M))
     tiny = ["data=copy", "data.train_pairs=50", "data.valid_pairs=3", "training.max_updates=2"]
-    run(training, tiny, tmp_path, environment)
+    run(["python", "-m", *training], tiny, tmp_path, environment)
     assert (tmp_path / "outputs/cosine/best.safetensors").exists()
     done = run(testing[1:], [], ROOT, environment | {"NMT_CONF": str(tmp_path / "my_conf")})
     assert re.search(r"\d\d passed", done), done

@@ -3,12 +3,13 @@
 from pathlib import Path
 
 import pytest
+import torch
 from hydra import compose, initialize_config_dir
 from omegaconf import DictConfig
 
 from nmt.cli import conf_dir
 from nmt.loading import count_parameters
-from scripts.recipes import ORDER, PAGE, build, markdown, read, state_numbers
+from scripts.recipes import ORDER, PAGE, build, by_formula, markdown, read, state_numbers, training_bytes
 
 GRU, LSTM = 3, 4
 
@@ -73,6 +74,23 @@ def test_every_recipe_is_listed_and_counted() -> None:
 @pytest.mark.parametrize("name", ORDER)
 def test_a_recipe_has_the_parameters_counted_by_hand(name: str) -> None:
     assert count_parameters(build(read(name))) == pytest.approx(BY_HAND[name], rel=0.01)
+
+
+@pytest.mark.parametrize("name", ORDER)
+def test_the_formula_on_the_page_gives_the_parameters_of_the_model(name: str) -> None:
+    assert by_formula(name) == pytest.approx(count_parameters(build(read(name))), rel=0.01)
+
+
+@pytest.mark.parametrize(("name", "optimizer"), [("rnnsearch50", "Adadelta"), ("luong_base", "SGD"),
+                                                  ("transformer_base", "Adam")])  # fmt: skip
+def test_a_training_keeps_the_bytes_of_its_optimizer(name: str, optimizer: str) -> None:
+    weight = torch.nn.Parameter(torch.ones(10))
+    made = getattr(torch.optim, optimizer)([weight], lr=0.1)
+    weight.sum().backward()
+    made.step()
+    kept = sum(value.nbytes for value in made.state[weight].values() if torch.is_tensor(value) and value.dim())
+    assert weight.grad is not None
+    assert training_bytes(read(name), 10) == weight.nbytes + weight.grad.nbytes + kept
 
 
 @pytest.mark.parametrize("name", STATED)
