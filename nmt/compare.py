@@ -27,13 +27,10 @@ from nmt.loading import bottleneck_size, load_run
 from nmt.provenance import command_line, provenance
 from nmt.run import read_config
 from nmt.settings import StudyConfig, further_metrics
-from nmt.study.attention_maps import draw_example_attention
-from nmt.study.explorer import explore_test_set
 from nmt.study.extra_rows import equal_time, other_searches
 from nmt.study.jobs import Job, JobStep, child_environment, run_jobs
 from nmt.study.length_views import training_lengths
 from nmt.study.report import Report, StudyInputs, StudySettings, build_report, choose_baseline, remarks
-from nmt.study.report_files import ReportTexts, terminal_report, write_report
 from nmt.study.results import Result, System, group_by_system, is_text_file, mean_alignments, read_result, text_names
 from nmt.study.samples import sample_outputs
 
@@ -192,6 +189,12 @@ def _study_inputs(systems: Sequence[System], comparison: Comparison) -> StudyInp
 
 def _write(report: Report, systems: Sequence[System], comparison: Comparison) -> None:
     """Everything into the output folder; headline, tables and the figures' paths to stdout."""
+    from nmt.study.attention_maps import (
+        draw_example_attention,
+    )  # these import Altair: 0.3 s that a refusal need not take
+    from nmt.study.explorer import explore_test_set
+    from nmt.study.report_files import ReportTexts, terminal_report, write_report
+
     study, test, output = comparison.study, comparison.test, comparison.output
     with_text = study.report.text == "all"
     translators = []  # of the first seed of each system whose weights are there

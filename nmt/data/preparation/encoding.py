@@ -3,7 +3,7 @@
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import chain
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypedDict
 
 import numpy as np
 
@@ -79,6 +79,14 @@ def vocabulary_coverage(
     return coverage, warnings
 
 
+class ExamplePair(TypedDict):
+    """A pair as the data card shows it."""
+
+    pair: int  # counted from 1, as lines are
+    source: str
+    target: str
+
+
 class EncodedBlock(NamedTuple):
     """The ids of the kept pairs of a block, concatenated on each side, and what the data card counts of them."""
 
@@ -90,7 +98,7 @@ class EncodedBlock(NamedTuple):
     counts: list[int]  # pairs by verdict; now some are EMPTY or PIECES that the filters kept
     src: Tally
     tgt: Tally
-    examples: dict[str, list[dict[str, Any]]]  # the first pairs by reason for leaving one out, and of REWRITTEN ones
+    examples: dict[str, list[ExamplePair]]  # the first pairs by reason for leaving one out, and of REWRITTEN ones
 
 
 def encode_block(source: Tokenizer, target: Tokenizer, max_pieces: int, block: Block) -> EncodedBlock:
@@ -143,10 +151,9 @@ def _tally(lines: list[str], ids: np.ndarray, rewritten: int) -> Tally:
     }
 
 
-def _shortened(block: Block, index: int) -> dict[str, Any]:
-    """A pair as the data card shows it; its number counts from 1, as lines do."""
-    sides = {"source": block.sources[index], "target": block.targets[index]}
-    shortened = {
-        side: text if len(text) <= LONGEST_EXAMPLE else f"{text[:LONGEST_EXAMPLE]} ..." for side, text in sides.items()
-    }
-    return {"pair": block.first + index + 1, **shortened}
+def _shortened(block: Block, index: int) -> ExamplePair:
+    source, target = (
+        text if len(text) <= LONGEST_EXAMPLE else f"{text[:LONGEST_EXAMPLE]} ..."
+        for text in (block.sources[index], block.targets[index])
+    )
+    return ExamplePair(pair=block.first + index + 1, source=source, target=target)
