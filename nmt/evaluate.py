@@ -25,7 +25,7 @@ from nmt.evaluation.attention_alignment import add_alignment_scores, layer_index
 from nmt.evaluation.evaluation_report import score_translations, text_report
 from nmt.evaluation.stored import lines_sha256, read_stored, require_writable, to_json, write_with_lines
 from nmt.files import file_sha256, write_text
-from nmt.loading import Run, choose_device, load_run
+from nmt.loading import Run, choose_device, load_run, longest_source
 from nmt.provenance import provenance
 from nmt.run import read_data_facts
 from nmt.settings import EvaluateConfig, SearchSettings, further_metrics, search_settings
@@ -152,7 +152,7 @@ def evaluate_test(
     search = search_settings(cfg, n_best=1)  # evaluation wants one translation a sentence
     inputs = {
         "weights_sha256": file_sha256(run.weights),
-        "max_src_pieces": cfg.max_src_pieces or run.config["batching"]["max_pieces"],
+        "max_src_pieces": cfg.max_src_pieces or longest_source(run.path, run.config),
         "search": {key: value for key, value in search.model_dump().items() if key != "batch"},
     }
     stored, hypotheses = read_stored(folder, name) or ({}, [])

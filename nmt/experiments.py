@@ -22,7 +22,7 @@ from nmt.errors import ConfigError, UserError
 from nmt.evaluation.attention_alignment import read_gold_alignments, stored_alignments
 from nmt.evaluation.stored import lines_sha256, read_stored
 from nmt.files import file_sha256, require_self_contained
-from nmt.loading import stored_corpus, weights_file
+from nmt.loading import longest_source, stored_corpus, weights_file
 from nmt.progress import say
 from nmt.run import (
     UNFINISHED,
@@ -248,7 +248,7 @@ def is_evaluated(
     try:
         weights = checkpoint if checkpoint.is_file() else weights_file(checkpoint)
         run_dir = checkpoint if checkpoint.is_dir() else checkpoint.parent.parent
-        limit = settings.max_src_pieces or read_config(run_dir, trust)["batching"]["max_pieces"]
+        limit = settings.max_src_pieces or longest_source(run_dir, read_config(run_dir, trust))
         references = [lines_sha256(lines) for lines in test.set.references]
         text = {"source_sha256": lines_sha256(test.set.sources), "references_sha256": references}
         made_from = {"weights_sha256": file_sha256(weights), "max_src_pieces": limit, "test": evaluation["test"] | text}

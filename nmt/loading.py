@@ -1,6 +1,6 @@
 """A trained model loaded from a run. torch takes seconds to import, so only the functions that need it import it."""
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -47,13 +47,18 @@ class Run:
         """Ready to translate; sources longer than `max_src_pieces` (by default the longest trained on) are split."""
         from nmt.decoding.translator import Translator
 
-        limit = int(self.config["batching"]["max_pieces"])
-        longest = read_data_facts(self.path).get("longest_source")
-        limit = max_src_pieces or (longest if isinstance(longest, int) and 0 < longest <= limit else limit)
+        limit = max_src_pieces or longest_source(self.path, self.config)
         return Translator(self.model.to(device).eval(), self.source_tokenizer, self.target_tokenizer, limit, device)
 
     def corpus(self, data_dir: Path = Path("data")) -> Corpus:
         return stored_corpus(self.path, self.config, data_dir)
+
+
+def longest_source(run_dir: Path, config: Mapping[str, Any]) -> int:
+    """Pieces of the longest source that a run was trained on, or may have been where it was not stored."""
+    limit = int(config["batching"]["max_pieces"])
+    longest = read_data_facts(run_dir).get("longest_source")
+    return longest if isinstance(longest, int) and 0 < longest <= limit else limit
 
 
 def load_run(path: str | Path, trust: Collection[str] = ()) -> Run:

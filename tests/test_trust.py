@@ -102,6 +102,10 @@ def test_the_longest_source_of_the_training_is_stored_and_used(text: Path, run_p
     assert json.loads((text / "run" / "data.json").read_text("utf-8"))["longest_source"] == longest
     assert run.translator().max_src_pieces == longest < run.config["batching"]["max_pieces"]
     assert run.translator(max_src_pieces=20).max_src_pieces == 20
+    sets = ["test.src=3.en", "test.ref=3.fr", "output=scores", "bootstrap.resamples=40"]
+    assert run_program("evaluate", "checkpoint=run", *sets).returncode == 0
+    (scores,) = (text / "scores").glob("*.json")
+    assert json.loads(scores.read_text("utf-8"))["max_src_pieces"] == longest
 
 
 @pytest.mark.slow
