@@ -49,7 +49,7 @@ TRAININGS = [
     for corpus, part in [*((corpus, "") for corpus in CORPORA[1:]), *((COPY, part) for part in PARTS_OF_TRAINING)]
 ]
 SUITES = (
-    "suite=training suite.updates=1 suite.warm_up=0 output=speed.json",
+    "suite=training suite.updates=1 suite.warm_up=1 output=speed.json",
     "suite=attention suite.lengths=[16] suite.heads=1 suite.head_size=8 suite.seconds=0.01 output=speed.json",
 )
 CHECKPOINT = "checkpoint=runs/bahdanau device=cpu threads=1 bootstrap.resamples=40 output=scores"
