@@ -46,7 +46,7 @@ from nmt.settings import (
 from nmt.study.headline import LengthGroups, length_groups
 from nmt.study.jobs import JobStep
 from nmt.study.report import choose_baseline
-from nmt.training.checkpoints import SUFFIX
+from nmt.training.checkpoints import SUFFIX, update_of
 from nmt.training_settings import TrainConfig
 
 SEARCH_GROUP = "search"  # search=greedy, of nmt.evaluate
@@ -247,6 +247,8 @@ def is_evaluated(
         return True
     try:
         weights = checkpoint if checkpoint.is_file() else weights_file(checkpoint)
+        if update_of(weights) is None:  # gigabytes of nothing, say, whose checksum would take its time
+            return False
         run_dir = checkpoint if checkpoint.is_dir() else checkpoint.parent.parent
         limit = settings.max_src_pieces or longest_source(run_dir, read_config(run_dir, trust))
         references = [lines_sha256(lines) for lines in test.set.references]

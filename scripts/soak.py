@@ -191,8 +191,8 @@ class Runner:
         self._outcomes: dict[str, str] = {}  # by configuration: many values are the default
         modules = {program: importlib.import_module(f"nmt.{program}") for program in PROGRAMS}
         self._mains = {program: getattr(module.main, "__wrapped__", None) for program, module in modules.items()}
-        importlib.import_module("datasets")  # once, not in every run
-        importlib.import_module("matplotlib.pyplot")
+        for module in ("datasets", "altair", "torch._dynamo"):  # once, not in every run
+            importlib.import_module(module)
         torch.set_num_threads(1)
         write_text_files(template)
         for program, overrides in TEMPLATE:

@@ -51,7 +51,9 @@ class Program(NamedTuple):
 TRAIN = ["experiment=bahdanau", *SETTINGS]
 DATA = ["data=copy", "data.train_pairs=200", "data.valid_pairs=20", "data.test_pairs=5", "data.max_length=8"]
 SCORES = ["device=cpu", "threads=1", "bootstrap.resamples=40"]
-HEADLINE = ["headline.short=[1,3]", "headline.long=[4,null]"]
+STUDY = [
+    f"study.{setting}" for setting in (*SCORES, "bootstrap.trials=40", "headline.short=[1,3]", "headline.long=[4,null]")
+]
 PROGRAMS = {
     "train": Program(nmt.train.main, [*TRAIN, "run_dir=new"], ["new"]),
     "prepare": Program(nmt.prepare.main, [*DATA, "workers=1"], ["data"]),
@@ -63,7 +65,7 @@ PROGRAMS = {
     ),
     "compare": Program(
         nmt.compare.main,
-        [f"runs=[{RUN}]", "output=comparison", "jobs=1", "bootstrap.trials=40", *SCORES, *HEADLINE],
+        [f"study.runs=[{RUN}]", "study.output=comparison", "study.jobs=1", *STUDY],
         ["comparison"],
     ),
 }  # fmt: skip

@@ -8,6 +8,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import torch._dynamo  # noqa: F401 (torch.optim wants it: a second in each fork that has not inherited it)
+
 WRITES = os.O_WRONLY | os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_APPEND
 Watch = Callable[[str], None]  # called before each event that changes a file
 

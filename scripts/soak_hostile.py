@@ -418,7 +418,7 @@ def warm_up() -> None:
         "study.attention_maps",
     ):
         importlib.import_module(f"nmt.{name}")
-    import torch
+    import torch._dynamo  # torch.optim wants it
 
     torch.set_num_threads(1)
     with torch.device("meta"):
