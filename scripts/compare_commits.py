@@ -259,8 +259,8 @@ def recorded(file: Path) -> str:
     runs = [config.parent.as_posix() for config in sorted(folder.glob("*/config.yaml"))]
     report = json.loads(file.read_text(encoding="utf-8"))
     command = (report.get("provenance") or report["record"])["command"].replace("$NMT_DATA", DATA)
-    typed = [re.sub(r"^(study|evaluate)[.](?!test=|pool=)", "", one) for one in shlex.split(command)[3:]]
-    settings = dict(one.split("=", 1) for one in typed)  # after python -m nmt.compare
+    typed = [re.sub(r"^(study|evaluate)[.](?!test=|pool=)", "", one) for one in shlex.split(command) if "=" in one]
+    settings = dict(one.split("=", 1) for one in typed)
     if "runs" in settings:  # each a run, or run/evaluation/name.json
         paths = [path.split("/") for path in settings["runs"].strip("[]").split(",")]
         runs = ["/".join([str(folder), *path[-3 if path[-1].endswith(".json") else -1 :]]) for path in paths]

@@ -36,6 +36,7 @@ from scripts.soak_kills import SETTINGS, TIMES
 OUTPUT = ROOT / "outputs" / "reference" / "soak" / "disk.json"
 DISK_BYTES = 48 << 20
 BALLAST = "ballast"
+DATED = {".pdf", ".html", ".md", ".log"}  # the date is in them, as it is in notes of comparison.json and resume files
 RUN = "run"
 LINES = "".join(f"{'abcdefgh'[: 2 + n % 6]} {n}\n" for n in range(40))
 
@@ -66,7 +67,7 @@ PROGRAMS = {
     "compare": Program(
         nmt.compare.main,
         [f"study.runs=[{RUN}]", "study.output=comparison", "study.jobs=1", *STUDY],
-        ["comparison"],
+        ["comparison", f"{RUN}/evaluation"],
     ),
 }  # fmt: skip
 
@@ -116,7 +117,7 @@ def filler(folder: Path, at: int) -> Watch:
 def fingerprint(folder: Path, outputs: list[str]) -> dict[str, str]:
     """Name -> checksum of every file of the outputs, JSON less its times."""
     files = [path for name in outputs for path in (folder / name, *(folder / name).rglob("*")) if path.is_file()]
-    files = [path for path in files if not path.name.startswith("resume.")]  # which hold times
+    files = [path for path in files if not path.name.startswith("resume.") and path.suffix not in DATED]
     return {path.relative_to(folder).as_posix(): _checksum(path) for path in sorted(files)}
 
 
@@ -131,7 +132,7 @@ def _checksum(path: Path) -> str:
 
 def _without_times(value: Any) -> Any:
     if isinstance(value, dict):
-        return {key: _without_times(part) for key, part in value.items() if key not in (*TIMES, "provenance")}
+        return {key: _without_times(part) for key, part in value.items() if key not in (*TIMES, "notes")}
     return [_without_times(part) for part in value] if isinstance(value, list) else value
 
 
