@@ -276,6 +276,7 @@ def spelled_for(checkout: Checkout, settings: str) -> str:
     words = [*settings.split(" "), "output={0}"]
     if not keys:
         return " ".join(words)
+    words += [f"data_dir={DATA}"] if f"{DATA}/" not in settings and "/grammar/" not in settings and DATA else []
     of_study = [re.split(r"[.=]", word)[0] in keys for word in words]
     return " ".join(
         word if word.startswith("evaluate.") else f"{'study' if is_own else 'evaluate'}.{word}"
