@@ -107,7 +107,9 @@ def main(arguments: list[str]) -> int:
     parser.add_argument("--share", type=float, default=1.0, help="of the events that are tried")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--systems", default=",".join(SYSTEMS))
-    parser.add_argument("--output", type=Path, help="JSON of the outcomes; by default nothing is written")
+    parser.add_argument(
+        "--output", type=lambda name: Path(name).resolve(), help="JSON of the outcomes; by default nothing is written"
+    )
     options = parser.parse_args(arguments)
     generator, results, faults = random.Random(options.seed), {}, 0
     with tempfile.TemporaryDirectory(prefix="nmt-kills-") as folder:
