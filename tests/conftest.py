@@ -24,6 +24,8 @@ RunProgram = Callable[..., subprocess.CompletedProcess[str]]
 torch.set_num_threads(1)
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # started in the background of a shell: programs would inherit it
     signal.signal(signal.SIGINT, signal.default_int_handler)
+if signal.getsignal(signal.SIGHUP) is signal.SIG_IGN:  # and under nohup this one
+    signal.signal(signal.SIGHUP, signal.SIG_DFL)
 
 
 # Files that begin first, so that none of them runs alone on one of several processors at the end.

@@ -11,8 +11,10 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
+import torch
 from hydra import compose, initialize_config_dir
 from omegaconf import OmegaConf
+from safetensors.torch import save_file
 
 from nmt.cli import Composed
 from nmt.compare import compare, only_comparison_in
@@ -262,7 +264,7 @@ def test_an_evaluation_is_reused_while_all_that_it_was_made_from_is_the_same(tmp
 
     assert evaluated()  # kept without its weights
     assert not evaluated("beam=1")
-    weights.write_bytes(b"some weights")
+    save_file({"weight": torch.zeros(2)}, weights)
     assert not evaluated()
     made_from = {"weights_sha256": file_sha256(weights), "max_src_pieces": 100}
     stored.write_text(json.dumps({**json.loads(stored.read_text()), **made_from}))
@@ -273,7 +275,9 @@ def test_an_evaluation_is_reused_while_all_that_it_was_made_from_is_the_same(tmp
     assert not evaluated("max_src_pieces=99")
     retranslated = replace(invented_test(), references=[invented_test().sources])
     assert not evaluated(test=test._replace(set=retranslated))
-    weights.write_bytes(b"other weights")
+    save_file({"weight": torch.ones(2)}, weights)
+    assert not evaluated()
+    weights.write_bytes(b"no weights")
     assert not evaluated()
 
 
