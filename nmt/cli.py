@@ -114,7 +114,7 @@ def composed(name: str, cfg: DictConfig, config_dir: str | None = None) -> Compo
     config: dict[str, Any] = OmegaConf.to_container(cfg, resolve=True)  # type: ignore[assignment]
     job = HydraConfig.get()
     keys = os.environ.get(SWEPT_KEYS, "").split() if job.mode == RunMode.MULTIRUN else []
-    typed = {override: _key_of(override) for override in job.overrides.task}
+    typed = {override: key_of(override) for override in job.overrides.task}
     swept = tuple(override for override, key in typed.items() if key in keys)
     settings = check(PROGRAMS[name], config)
     trust = getattr(settings, "trust", None) or []
@@ -205,7 +205,7 @@ def _meant_key(flag: str, name: str) -> str:
     return next((last[near] for near in difflib.get_close_matches(word, last, n=1)), word)
 
 
-def _key_of(argument: str) -> str:
+def key_of(argument: str) -> str:
     """+data.parts.news.train_src=a.en -> data.parts.news.train_src"""
     return re.split(r"[=@]", argument.lstrip("+~"), maxsplit=1)[0]
 
@@ -221,7 +221,7 @@ def readable_override(argument: str) -> str:
     key, value = argument.split("=", 1)
     if value in ("None", ""):
         value = "null"
-    if value != "null" and _is_text_key(_key_of(argument)) and not _is_structured(value):
+    if value != "null" and _is_text_key(key_of(argument)) and not _is_structured(value):
         return f"{key}={_quoted(value)}"
     try:
         parsed = OverridesParser.create().parse_override(f"{key}={value}")
@@ -231,7 +231,7 @@ def readable_override(argument: str) -> str:
             f"{key}={value} cannot be read; quote the value, and the whole for the shell: '{suggestion}'"
         ) from None
     is_name = parsed.is_sweep_override() or isinstance(parsed.value(), str)
-    if not is_name and (conf_dir() / _key_of(argument)).is_dir():  # optimizer=5: Hydra has a traceback for a number
+    if not is_name and (conf_dir() / key_of(argument)).is_dir():  # optimizer=5: Hydra has a traceback for a number
         return f"{key}={_quoted(value)}"
     return f"{key}={value}"
 

@@ -189,9 +189,8 @@ def _study_inputs(systems: Sequence[System], comparison: Comparison) -> StudyInp
 
 def _write(report: Report, systems: Sequence[System], comparison: Comparison) -> None:
     """Everything into the output folder; headline, tables and the figures' paths to stdout."""
-    from nmt.study.attention_maps import (
-        draw_example_attention,
-    )  # these import Altair: 0.3 s that a refusal need not take
+    # these import Altair: 0.3 s that a refusal need not take
+    from nmt.study.attention_maps import draw_example_attention
     from nmt.study.explorer import explore_test_set
     from nmt.study.report_files import ReportTexts, terminal_report, write_report
 

@@ -132,8 +132,9 @@ def evaluate_run(path: str, cfg: EvaluateConfig, trust: Sequence[str], in_subfol
 
         if shape := attention_shape(make_translator()):
             layer_index(cfg.alignment, shape)
+    weights_sha256 = file_sha256(run.weights)
     for test, gold in zip(tests, gold_alignments, strict=True):
-        evaluation = evaluate_test(run, test, cfg, folder, make_translator)
+        evaluation = evaluate_test(run, weights_sha256, test, cfg, folder, make_translator)
         if gold:
             evaluation = add_alignment_scores(
                 evaluation, test.set, gold, cfg.alignment, folder, make_translator, provenance, cfg.force
@@ -142,7 +143,12 @@ def evaluate_run(path: str, cfg: EvaluateConfig, trust: Sequence[str], in_subfol
 
 
 def evaluate_test(
-    run: Run, test: EvaluationSet, cfg: EvaluateConfig, folder: Path, make_translator: Callable[[], "Translator"]
+    run: Run,
+    weights_sha256: str,
+    test: EvaluationSet,
+    cfg: EvaluateConfig,
+    folder: Path,
+    make_translator: Callable[[], "Translator"],
 ) -> dict[str, Any]:
     """One set: its translations, stored or new, and their scores.
 
@@ -151,7 +157,7 @@ def evaluate_test(
     name = test.set.name
     search = search_settings(cfg, n_best=1)  # evaluation wants one translation a sentence
     inputs = {
-        "weights_sha256": file_sha256(run.weights),
+        "weights_sha256": weights_sha256,
         "max_src_pieces": cfg.max_src_pieces or longest_source(run.path, run.config),
         "search": {key: value for key, value in search.model_dump().items() if key != "batch"},
     }

@@ -1,7 +1,6 @@
 """The runs of a comparison: what the command line says to them, what is left to train and evaluate, their test set."""
 
 import json
-import re
 import sys
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
@@ -15,7 +14,7 @@ from hydra.core.global_hydra import GlobalHydra
 from hydra.utils import instantiate
 from omegaconf import OmegaConf
 
-from nmt.cli import readable_override
+from nmt.cli import key_of, readable_override
 from nmt.data.corpus import Corpus
 from nmt.data.test_sets import EvaluationSet, evaluation_sets, read_selection, read_test_set
 from nmt.errors import ConfigError, UserError
@@ -109,7 +108,7 @@ def split_arguments(arguments: Sequence[str]) -> tuple[list[str], ChildOverrides
     )
     own, train, evaluate, flags = (list[str]() for _ in range(4))
     for before, argument in pairwise(["", *arguments]):
-        key = re.split(r"[=@]", argument.lstrip("+~"), maxsplit=1)[0]
+        key = key_of(argument)
         name, section, value = key.removeprefix("evaluate."), key.split(".")[0], argument.partition("=")[2]
         is_folder = argument.startswith(("--config-dir", "-cd")) or before in ("--config-dir", "-cd")
         if is_folder or argument.startswith("-") or ("=" not in argument and not argument.startswith("~")):

@@ -86,17 +86,24 @@ def _restore_damaged(run_dir: Path) -> None:
     """Small files of a run that a power cut has damaged, from its resume state, which holds them too."""
     if not any((run_dir / name).exists() for name in (checkpoints.RESUME, checkpoints.PREVIOUS)):
         return
+    damaged = [run_dir / name for name in run.SMALL_FILES if not _is_whole(run_dir / name)]
+    if not damaged:
+        return
+    with run.run_lock(run_dir):
+        files = (checkpoints.load_resume(run_dir) or {}).get("files", {})
+        for path in damaged:
+            if path.name in files:
+                write_bytes(path, files[path.name])
+                say(f"note: {path} was damaged; restored from the resume state")
+
+
+def _is_whole(path: Path) -> bool:
+    """Whether one of the small files can be read; what it says is checked elsewhere."""
     readers: dict[str, Callable[[Path], Any]] = {run.CONFIG: read_yaml, run.DATA: read_json}
-    for path in (run_dir / name for name in run.SMALL_FILES):
-        try:
-            is_whole = bool(readers.get(path.name, partial(Tokenizer.from_file, normalises=False))(path))
-        except (UserError, OSError):
-            is_whole = False
-        if not is_whole:
-            with run.run_lock(run_dir):
-                if content := (checkpoints.load_resume(run_dir) or {}).get("files", {}).get(path.name):
-                    write_bytes(path, content)
-                    say(f"note: {path} was damaged; restored from the resume state")
+    try:
+        return bool(readers.get(path.name, partial(Tokenizer.from_file, normalises=False))(path))
+    except (UserError, OSError):
+        return False
 
 
 def _parent(composed: Composed, run_dir: Path) -> loading.Run | None:

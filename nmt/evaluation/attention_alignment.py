@@ -100,7 +100,6 @@ def add_alignment_scores(
     Written to `folder`: the scores of every layer and shift in TEST.alignment.json, the links of one of them in
     TEST.alignment.txt. Files that the same weights made of the same text are reused unless `force`.
     """
-    inputs = _inputs(evaluation, test, gold, settings)
     system, name = evaluation["system"], f"{test.name}.alignment"
     stored = None if force else stored_alignments(evaluation, test, gold, settings, folder)
     if stored:
@@ -115,7 +114,7 @@ def add_alignment_scores(
         stored = {
             **{key: evaluation[key] for key in ("system", "run", "seed")},
             "test": test.name,
-            **inputs,
+            **_inputs(evaluation, test, gold, settings),
             "sentences": len(lines),
             "not_aligned": not_aligned,
             "links_sha256": lines_sha256(lines),

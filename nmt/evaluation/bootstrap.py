@@ -12,7 +12,6 @@ from nmt.evaluation.metrics import CORRECT, HYPOTHESIS, MAX_NGRAM, REFERENCE, TO
 from nmt.settings import BootstrapSettings
 
 LEVEL = 95  # per cent inside the interval
-MIN_RESAMPLES = 200 // (100 - LEVEL)  # with fewer, none would lie outside the interval
 MAX_CELLS = 4_000_000  # resamples x sentences held at a time
 
 

@@ -6,11 +6,12 @@ them can disagree. The numbers are sacreBLEU's to the last digit (arXiv:1804.087
 
 import importlib.util
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
-from sacrebleu.metrics import BLEU, CHRF, TER
-from sacrebleu.metrics.bleu import BLEUScore
+
+if TYPE_CHECKING:
+    from sacrebleu.metrics.bleu import BLEUScore
 
 MAX_NGRAM = 4  # n-grams of 1 to 4 words
 WIDTH = 2 + 2 * MAX_NGRAM  # numbers in a row of BLEU's statistics
@@ -23,6 +24,13 @@ _REQUIRED_MODULES = {"ja-mecab": ("MeCab", "ipadic"), "ko-mecab": ("mecab_ko", "
 _UNSPACED = ("th", "lo", "km", "my", "bo")
 
 
+def _sacrebleu() -> Any:
+    """Its metrics, imported where something is scored: settings name the choices below at every program's start."""
+    from sacrebleu import metrics
+
+    return metrics
+
+
 class Metric(NamedTuple):
     """A metric beside BLEU: its name in tables, and sacreBLEU's object, made for BLEU's tokenizer."""
 
@@ -32,10 +40,10 @@ class Metric(NamedTuple):
 
 # A further metric is one line here; chrF2 is always there, others on demand.
 METRICS = {
-    "chrf": Metric("chrF2", lambda tokenizer: CHRF()),
-    "chrf++": Metric("chrF2++", lambda tokenizer: CHRF(word_order=2)),
-    "bleu_lc": Metric("BLEU lc", lambda tokenizer: BLEU(tokenize=tokenizer, lowercase=True, force=True)),
-    "ter": Metric("TER", lambda tokenizer: TER()),
+    "chrf": Metric("chrF2", lambda tokenizer: _sacrebleu().CHRF()),
+    "chrf++": Metric("chrF2++", lambda tokenizer: _sacrebleu().CHRF(word_order=2)),
+    "bleu_lc": Metric("BLEU lc", lambda tokenizer: _sacrebleu().BLEU(tokenize=tokenizer, lowercase=True, force=True)),
+    "ter": Metric("TER", lambda tokenizer: _sacrebleu().TER()),
 }
 ON_DEMAND = tuple(key for key in METRICS if key not in ("chrf", "ter"))  # choices of the setting `metrics`
 
@@ -51,7 +59,7 @@ class Bleu(NamedTuple):
     """Corpus BLEU. `score` is sacreBLEU's; without any 4-gram on either side it means nothing: not `defined`."""
 
     score: float  # 0 to 100
-    details: BLEUScore  # sacreBLEU's: precisions in per cent, brevity penalty, tokens of both sides and their ratio
+    details: "BLEUScore"  # sacreBLEU's: precisions in per cent, brevity penalty, tokens of both sides and their ratio
     defined: bool
     note: str  # why there is no BLEU, or why it is 0
 
@@ -94,7 +102,7 @@ def statistics(
     metrics: Sequence[str] = ("chrf",),
 ) -> Statistics:
     """One row a sentence for each metric; `references` holds one list for each reference translator, as long."""
-    made = {"bleu": BLEU(tokenize=tokenizer, force=True)}  # force: `text_checks` warns of tokenized text
+    made = {"bleu": _sacrebleu().BLEU(tokenize=tokenizer, force=True)}  # force: `text_checks` warns of tokenized text
     made |= {name: METRICS[name].make(tokenizer) for name in metrics}
     rows = {name: np.array(own._extract_corpus_statistics(hypotheses, references)) for name, own in made.items()}
     return Statistics(
@@ -112,7 +120,9 @@ def corpus_bleu(hypotheses: Sequence[str], references: Sequence[Sequence[str]], 
 def bleu_of(rows: np.ndarray) -> Bleu:
     """BLEU of the sentences whose rows (N, 10) these are; N is 1 or more."""
     sums = [int(total) for total in rows.sum(axis=0)]
-    score = BLEU.compute_bleu(sums[CORRECT], sums[TOTAL], sums[HYPOTHESIS], sums[REFERENCE], smooth_method="exp")
+    score = _sacrebleu().BLEU.compute_bleu(
+        sums[CORRECT], sums[TOTAL], sums[HYPOTHESIS], sums[REFERENCE], smooth_method="exp"
+    )
     no_hypothesis = sums[TOTAL][-1] == 0
     no_reference = int(rows[:, REFERENCE].max(initial=0)) < MAX_NGRAM
     note = ""
