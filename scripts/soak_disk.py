@@ -5,9 +5,7 @@ before each write-open, rename, deletion and fsync in turn. A program whose writ
 exit code 1; once there is space again the same command must finish with what it would have written anyway.
 """
 
-import argparse
 import hashlib
-import itertools
 import json
 import os
 import random
@@ -17,6 +15,7 @@ import sys
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -30,10 +29,18 @@ import nmt.evaluate
 import nmt.prepare
 import nmt.train
 import nmt.translate
-from scripts.soak_files import Watch, run_forked
-from scripts.soak_kills import SETTINGS, TIMES
+from scripts.soak_files import (
+    TIMES,
+    Watch,
+    at_event,
+    attack_options,
+    count_events,
+    run_forked,
+    without_times,
+    write_outcomes,
+)
+from scripts.soak_kills import SETTINGS
 
-OUTPUT = ROOT / "outputs" / "reference" / "soak" / "disk.json"
 DISK_BYTES = 48 << 20
 BALLAST = "ballast"
 DATED = {".pdf", ".html", ".md", ".log"}  # the date is in them, as it is in notes of comparison.json and resume files
@@ -100,20 +107,6 @@ def fill(folder: Path) -> None:
                 continue
 
 
-def filler(folder: Path, at: int) -> Watch:
-    """Fills the disk at the event of that number, from 0."""
-    counter = itertools.count()
-    filling = False
-
-    def watch(event: str) -> None:
-        nonlocal filling
-        if not filling and next(counter) == at:
-            filling = True  # what the ballast itself writes is no event
-            fill(folder)
-
-    return watch
-
-
 def fingerprint(folder: Path, outputs: list[str]) -> dict[str, str]:
     """Name -> checksum of every file of the outputs, JSON less its times."""
     files = [path for name in outputs for path in (folder / name, *(folder / name).rglob("*")) if path.is_file()]
@@ -123,17 +116,9 @@ def fingerprint(folder: Path, outputs: list[str]) -> dict[str, str]:
 
 def _checksum(path: Path) -> str:
     data = path.read_bytes()
-    if path.suffix == ".json":
-        data = json.dumps(_without_times(json.loads(data)), sort_keys=True).encode()
-    if path.name == "metrics.jsonl":
-        data = json.dumps([_without_times(json.loads(line)) for line in data.splitlines()]).encode()
+    if path.suffix in (".json", ".jsonl"):
+        data = json.dumps(without_times(path, (*TIMES, "notes")), sort_keys=True).encode()
     return hashlib.sha256(data).hexdigest()[:16]
-
-
-def _without_times(value: Any) -> Any:
-    if isinstance(value, dict):
-        return {key: _without_times(part) for key, part in value.items() if key not in (*TIMES, "notes")}
-    return [_without_times(part) for part in value] if isinstance(value, list) else value
 
 
 def start(name: str, disk: Path, log: Path, watch: Watch | None = None) -> int:
@@ -155,31 +140,24 @@ def fault(code: int, log: Path) -> str:
 
 def attack(name: str, disk: Path, template: Path, share: float, generator: random.Random) -> dict[str, Any]:
     """The outcomes of one program, the disk filled at each of its events."""
-    log, ignored = disk.with_suffix(".log"), shutil.ignore_patterns("ballast")
+    log = disk.with_suffix(".log")
 
     def reset() -> None:
         for path in disk.iterdir():
             shutil.rmtree(path) if path.is_dir() else path.unlink()
-        shutil.copytree(template, disk, dirs_exist_ok=True, ignore=ignored)
+        shutil.copytree(template, disk, dirs_exist_ok=True)
 
     reset()
-    read, write = os.pipe()
-
-    def count_event(event: str) -> None:
-        os.write(write, b".")
-
-    if start(name, disk, log, count_event) != 0:
+    code, count = count_events(lambda watch: start(name, disk, log, watch))
+    if code:
         raise SystemExit(f"{name} does not run: {log.read_text(encoding='utf-8')[-500:]}")
-    os.close(write)
-    with os.fdopen(read, "rb") as events:
-        count = len(events.read())
     reference = fingerprint(disk, PROGRAMS[name].outputs)
     outcome: dict[str, Any] = {"events": count, "refused": 0, "unaffected": 0, "faults": {}}
     for at in range(count):
         if generator.random() >= share:
             continue
         reset()
-        code = start(name, disk, log, filler(disk, at))
+        code = start(name, disk, log, at_event(at, partial(fill, disk)))
         wrong = fault(code, log)
         (disk / BALLAST).unlink(missing_ok=True)
         if not wrong and (again := start(name, disk, log)) != 0:
@@ -195,14 +173,7 @@ def attack(name: str, disk: Path, template: Path, share: float, generator: rando
 
 
 def main(arguments: list[str]) -> int:
-    parser = argparse.ArgumentParser(prog="soak_disk", description=__doc__.split("\n", 1)[0])
-    parser.add_argument("--share", type=float, default=1.0, help="of the events that are tried")
-    parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--programs", default=",".join(PROGRAMS))
-    parser.add_argument(
-        "--output", type=lambda name: Path(name).resolve(), help="JSON of the outcomes; by default nothing is written"
-    )
-    options = parser.parse_args(arguments)
+    options = attack_options("soak_disk", __doc__, "programs", PROGRAMS, arguments)
     generator, results = random.Random(options.seed), {}
     with tempfile.TemporaryDirectory(prefix="nmt-disk-template-") as made, small_disk() as disk:
         template = Path(made)
@@ -215,13 +186,11 @@ def main(arguments: list[str]) -> int:
         log.unlink()
         shutil.rmtree(template / "data", ignore_errors=True)
         os.chdir(disk)
-        for name in options.programs.split(","):
+        for name in options.programs:
             results[name] = outcome = attack(name, disk, template, options.share, generator)
             print(f"{name}: {json.dumps(outcome)}", flush=True)
         os.chdir(ROOT)
-    if options.output:
-        options.output.parent.mkdir(parents=True, exist_ok=True)
-        options.output.write_text(json.dumps(results, indent=1) + "\n", encoding="utf-8")
+    write_outcomes(results, options.output)
     return int(any(outcome["faults"] for outcome in results.values()))
 
 

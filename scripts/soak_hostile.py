@@ -19,12 +19,14 @@ import threading
 import traceback
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from hydra.core.global_hydra import GlobalHydra
 
 from scripts.soak_configurations import write_text_files
+from scripts.soak_files import end_process
 from scripts.soak_records import VARIATIONS
 from scripts.soak_strangers import CANARY, CONTROL, OUTSIDE, RUN, SECRET, Variation
 
@@ -303,8 +305,8 @@ def started(command: Sequence[str], work: Path, as_command: bool = False) -> Don
 
 def run_here(command: Sequence[str], work: Path, out: Path, err: Path, as_command: bool) -> None:
     """In the child; never returns."""
-    code = 99
-    try:
+
+    def start() -> None:
         os.setsid()
         os.chdir(work)
         os.environ["TMPDIR"] = tempfile.tempdir = str(work.parent / "tmp")
@@ -317,27 +319,19 @@ def run_here(command: Sequence[str], work: Path, out: Path, err: Path, as_comman
             os.execv(sys.executable, [sys.executable, "-m", f"nmt.{name}", *arguments])
         sys.path.insert(0, str(work))  # as python -m does
         sys.argv = [f"nmt.{name}", *arguments]
-        code = translate_by_load(arguments[0]) if name == "load" else run_main(name)
-    except BaseException:
-        traceback.print_exc()
-    finally:
-        sys.stdout.flush()
-        sys.stderr.flush()
-        os._exit(code)
+        if name == "load":
+            sys.exit(translate_by_load(arguments[0]))
+        run_main(name)
+
+    end_process(start)
 
 
-def run_main(name: str) -> int:
-    if (
-        "study.report.text=none" in sys.argv
-    ):  # drawing, and starting Python, take seconds; the comparison with pictures does
+def run_main(name: str) -> None:
+    if "study.report.text=none" in sys.argv:  # drawing and starting Python take seconds; "compare, pictures" does both
         figures, jobs = importlib.import_module("nmt.study.figures"), importlib.import_module("nmt.study.jobs")
         figures.save_chart = lambda chart, path: path.touch()  # type: ignore[attr-defined]
         jobs._spawn = lambda command, log, environment: Forked(command, log.fileno())  # type: ignore[attr-defined]
-    try:
-        importlib.import_module(f"nmt.{name}").main()
-    except SystemExit as exit:
-        return int(exit.code or 0)
-    return 0
+    importlib.import_module(f"nmt.{name}").main()
 
 
 class Forked:
@@ -346,19 +340,11 @@ class Forked:
     def __init__(self, command: Sequence[str], log: int) -> None:
         self.child = os.fork()
         if self.child == 0:
-            code = 99
-            try:
-                os.dup2(log, 1)
-                os.dup2(log, 2)
-                GlobalHydra.instance().clear()
-                sys.argv = list(command[2:])
-                code = run_main(command[2].removeprefix("nmt."))
-            except BaseException:
-                traceback.print_exc()
-            finally:
-                sys.stdout.flush()
-                sys.stderr.flush()
-                os._exit(code)
+            os.dup2(log, 1)
+            os.dup2(log, 2)
+            GlobalHydra.instance().clear()
+            sys.argv = list(command[2:])
+            end_process(partial(run_main, command[2].removeprefix("nmt.")))
 
     def poll(self) -> int | None:
         done, status = os.waitpid(self.child, os.WNOHANG)
